@@ -1,7 +1,7 @@
 """Forecasts the releases that a study asks for, without reading its rows."""
 
-from dp.releasing import forecast, rows
 from dp_privacy.errors import Refused
+from dp_release import forecast, rows
 from study.configuration import release_files, releases
 from study.configuration.validation import ConfigError
 from study.jobs import script

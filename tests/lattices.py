@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 
-from dp.releasing import lattice, models, rows, statistics
 from dp_audit.replay import CHOICE, CLOSE, EXCEEDS, HOLDS, Replay
 from dp_privacy.accounting import gaussian_epsilon
+from dp_release import lattice, models, rows, statistics
 
 
 def from_floats(X: np.ndarray, y: np.ndarray, bound: float = 1.0) -> tuple[np.ndarray, np.ndarray]:

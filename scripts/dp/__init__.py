@@ -3,8 +3,6 @@
 The public interface is `__all__` of:
 
     mechanisms    private releases: `MECHANISMS[name].guarantee(..)` and `.release(..)`
-    estimators    private models with scikit-learn's conventions, on tables before preprocessing
-    releasing     publishable models: request, forecast, make, use
     noise         samplers of the noise that the proofs assume
     inference     confidence intervals that include the privacy noise
 
@@ -13,11 +11,9 @@ Other modules may change at any time: `solvers` (certified minima), `descents` (
 """
 
 __all__ = [
-    "estimators",
     "inference",
     "mechanisms",
     "noise",
-    "releasing",
 ]
 
 __version__ = "0.1.0"  # stated only here

@@ -14,9 +14,9 @@ import numpy as np
 import pandas as pd
 from statsmodels.datasets import fair
 
-from dp.estimators import PrivateClassifier
-from dp.releasing.card import card, table_csv
-from dp.releasing.request import PUBLIC_EXAMPLE
+from dp_release.card import card, table_csv
+from dp_release.estimators import PrivateClassifier
+from dp_release.request import PUBLIC_EXAMPLE
 
 OUT = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
 OUT.mkdir(parents=True, exist_ok=True)

@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
-from dp.releasing.request import METHODS as RELEASED
 from dp_privacy.accounting import REPLACE_ONE
+from dp_release.request import METHODS as RELEASED
 from reporting import dots
 from reporting.recommendations import NO_GAIN, NOT_BEATEN, UNTUNED, VOID
 from study import paths

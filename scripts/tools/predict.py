@@ -15,8 +15,8 @@ from pathlib import Path
 
 import home
 
-from dp.releasing import files, making, using
 from dp_privacy.errors import Refused
+from dp_release import files, making, using
 from study.jobs import script
 from study.jobs.files import atomic
 

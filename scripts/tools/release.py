@@ -17,9 +17,9 @@ from pathlib import Path
 
 import home
 
-from dp.releasing import book, card, making, preview, rows
-from dp.releasing import forecast as outlooks
 from dp_privacy.errors import Refused
+from dp_release import book, card, making, preview, rows
+from dp_release import forecast as outlooks
 from study.configuration import releases
 from study.configuration.validation import ConfigError, in_yaml
 from study.jobs import script

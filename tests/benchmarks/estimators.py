@@ -58,8 +58,8 @@ def ours(task, X, y, epsilon):
     sys.path.insert(0, str(ROOT / "scripts"))
     from sklearn.linear_model import LinearRegression, LogisticRegression
 
-    from dp.estimators import PrivateClassifier, PrivateRegressor
-    from dp.releasing.request import PUBLIC_EXAMPLE
+    from dp_release.estimators import PrivateClassifier, PrivateRegressor
+    from dp_release.request import PUBLIC_EXAMPLE
 
     if epsilon is None:
         model = LogisticRegression(C=np.inf) if task == "classes" else LinearRegression()

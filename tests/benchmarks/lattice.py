@@ -22,9 +22,9 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "tests")]
 
 from dp.mechanisms import MECHANISMS
-from dp.releasing import models, rows
-from dp.releasing.draws import Stream
 from dp.seeds import generator
+from dp_release import models, rows
+from dp_release.draws import Stream
 from lattices import from_floats
 
 SIZES = {(20_000, 20): 2.0, (100_000, 20): 10.0, (1_000_000, 50): 90.0}  # rows, columns: limit in s

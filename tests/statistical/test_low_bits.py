@@ -7,9 +7,9 @@ import pytest
 
 from dp.mechanisms import MECHANISMS
 from dp.noise import gaussian, laplace
-from dp.releasing import lattice, models, rows
 from dp.seeds import generator
 from dp_audit import low_bits
+from dp_release import lattice, models, rows
 from lattices import from_floats
 
 EPSILON, DELTA, D = 0.1, 1e-6, 50

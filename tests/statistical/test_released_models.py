@@ -3,8 +3,8 @@ import hmac
 import numpy as np
 import pytest
 
-from dp.releasing import models, rows
 from dp_audit import audit
+from dp_release import models, rows
 
 N, DELTA = 4, 1e-5
 KEY = b"of tests alone"

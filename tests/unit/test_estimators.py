@@ -21,10 +21,10 @@ from sklearn.linear_model import RANSACRegressor
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler
 
-from dp.estimators import PrivateClassifier, PrivateRegressor
-from dp.releasing import making, rows, using
-from dp.releasing.request import CHOSEN_WITHOUT
 from dp_privacy.errors import Refused
+from dp_release import making, rows, using
+from dp_release.estimators import PrivateClassifier, PrivateRegressor
+from dp_release.request import CHOSEN_WITHOUT
 
 SEX, ROW = ["F", "M"], 1 << 20
 

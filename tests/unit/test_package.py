@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import textwrap
 import tomllib
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from project import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 NAME = PROJECT["project"]["name"]
-PACKAGES = ("dp", "dp_audit", "dp_privacy")
+PACKAGES = ("dp", "dp_audit", "dp_privacy", "dp_release")
 EXTRAS = PROJECT["project"]["optional-dependencies"]
 TOP = {
     *("Snakefile", "README.md", "workflow", "scripts", "config", "envs", "tests", "profiles"),
@@ -203,3 +204,24 @@ def test_the_wheel_works_where_nothing_else_is(tmp_path):
         r"^\w+: \d+ skipped, which need (\w+): pip install '(.*)'$", report, re.MULTILINE
     )
     assert skipped == [("dp_accounting", f"{NAME}[accounting]")]
+
+
+def test_estimators_without_scikit_learn_name_the_remedy():
+    program = """
+    import sys
+
+    sys.modules["sklearn"] = None  # an import of it fails
+    try:
+        from dp_release.estimators import PrivateClassifier
+    except ImportError as error:
+        print(error)
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)],
+        env={"PYTHONPATH": str(ROOT / "scripts")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert len(done.stdout.splitlines()) == 1
+    assert done.stdout.strip().endswith(f"pip install '{NAME}[learn]'")

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dp.releasing import rows as releasing
+from dp_release import rows as releasing
 from study.data import readers
 
 GOOD = "a,b,y\n1,2,yes\n3,-4.5e1,no\n"

@@ -11,9 +11,9 @@ import pytest
 import yaml
 
 from dp.mechanisms import MECHANISMS
-from dp.releasing import rows
-from dp.releasing.request import Request
 from dp_privacy.errors import Refused
+from dp_release import rows
+from dp_release.request import Request
 from project import ROOT
 from study import paths
 from study.configuration import releases

@@ -11,11 +11,11 @@ from test_solvers import worst_data
 
 from dp import losses
 from dp.privacy import gaussian_tilt
-from dp.releasing import lattice, models, rows, statistics, tilt
-from dp.releasing.draws import Stream
 from dp.seeds import generator
 from dp_privacy.errors import Refused
 from dp_privacy.profiles import gaussian_profile
+from dp_release import lattice, models, rows, statistics, tilt
+from dp_release.draws import Stream
 from lattices import from_floats
 
 KEY = bytes(range(32))

@@ -5,8 +5,8 @@ import pytest
 from test_real_data import prepare
 
 from dp.mechanisms import MECHANISMS
-from dp.releasing import models
 from dp.seeds import generator
+from dp_release import models
 from lattices import from_floats
 
 DRAWS, DELTA = 60, 1e-6

@@ -13,10 +13,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dp.releasing import card, disk, files, making, meaning, models, rows
-from dp.releasing.book import UNREAD, Book, Budget
-from dp.releasing.request import METHODS, PREMISES, RANGES, Request
 from dp_privacy.errors import Refused
+from dp_release import card, disk, files, making, meaning, models, rows
+from dp_release.book import UNREAD, Book, Budget
+from dp_release.request import METHODS, PREMISES, RANGES, Request
 from project import ROOT
 
 UNIT = "one row is one person"
@@ -281,7 +281,7 @@ def test_a_release_that_was_begun_goes_on_with_the_same_only(table, monkeypatch)
 
 def test_arithmetic_is_of_kernels_threads_and_environment():
     """Each case runs in its own process, since libraries choose their kernels when they load."""
-    script = "from dp.releasing import making; print(making.arithmetic())"
+    script = "from dp_release import making; print(making.arithmetic())"
     plain = {
         "OMP_NUM_THREADS": "1",
         "PYTHONPATH": str(ROOT / "scripts"),
@@ -699,7 +699,7 @@ def test_what_rows_hold_changes_no_message(table):
     assert messages <= {making.OTHER_COUNT, "the file's first line is no header of column names"}
 
 
-@pytest.mark.parametrize("where", ["dp.releasing.rows.Schema.rows", "dp.releasing.models.release"])
+@pytest.mark.parametrize("where", ["dp_release.rows.Schema.rows", "dp_release.models.release"])
 def test_a_fault_while_rows_are_read_tells_nothing(table, monkeypatch, where):
     def fails(*arguments):
         raise MemoryError("cell 41 (HIV+)")

@@ -8,9 +8,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-from dp.releasing import card, draws, files, meaning, models, rows
-from dp.releasing.request import Request
 from dp_privacy.errors import Refused
+from dp_release import card, draws, files, meaning, models, rows
+from dp_release.request import Request
 from plots import releases as figures
 
 N = 400

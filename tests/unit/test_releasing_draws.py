@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from dp.releasing import draws
-from dp.releasing.draws import Stream
+from dp_release import draws
+from dp_release.draws import Stream
 
 KEY = bytes(range(32))
 

@@ -9,10 +9,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dp.releasing import files, forecast, models, preview, rows
-from dp.releasing.forecast import Expected, Study
-from dp.releasing.request import CHOSEN_WITHOUT, Request
 from dp_privacy.errors import Refused
+from dp_release import files, forecast, models, preview, rows
+from dp_release.forecast import Expected, Study
+from dp_release.request import CHOSEN_WITHOUT, Request
 from project import ROOT
 
 WARDS = {"surgery": 0.3, "medicine": 0.35, "icu": 0.1, "other": 0.25}

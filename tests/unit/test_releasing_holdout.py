@@ -9,13 +9,13 @@ import pytest
 from scipy.stats import binomtest, chi2
 
 from dp import losses
-from dp.releasing import book as books
-from dp.releasing import card, files, holdout, lattice, making, meaning, models, rows
-from dp.releasing.book import Book, Budget
-from dp.releasing.draws import new_key
-from dp.releasing.request import CHOSEN_WITHOUT, Request
 from dp_privacy.errors import Refused
 from dp_privacy.profiles import Gaussian
+from dp_release import book as books
+from dp_release import card, files, holdout, lattice, making, meaning, models, rows
+from dp_release.book import Book, Budget
+from dp_release.draws import new_key
+from dp_release.request import CHOSEN_WITHOUT, Request
 from lattices import from_floats
 
 KEY = bytes(range(32))

@@ -14,7 +14,7 @@ import pytest
 from scipy.special import log_ndtr
 
 from dp.privacy import gaussian_tilt
-from dp.releasing import lattice, models
+from dp_release import lattice, models
 
 CURVATURES = {"logistic": lambda s: s * (1 - s), "log_cosh": lambda s: 1 - s * s}
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from dp.releasing import meaning, models
 from dp_privacy.accounting import gaussian_mu
 from dp_privacy.profiles import Curve, Gaussian, approximate
+from dp_release import meaning, models
 
 FALSE = [0.001, 0.01, 0.05, 0.5, 0.99]
 

@@ -9,7 +9,7 @@ import test_releasing_draws as found_in_draws
 import test_releasing_holdout as found_in_holdout
 import test_releasing_rows as found_in_rows
 
-from dp.releasing import draws, holdout, lattice, models, rows, statistics, tilt
+from dp_release import draws, holdout, lattice, models, rows, statistics, tilt
 
 
 def check_lemma():

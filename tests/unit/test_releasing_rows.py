@@ -13,9 +13,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dp.releasing import rows
-from dp.releasing.rows import ONE, Category, Label, Number, Schema, Unused
 from dp_privacy.errors import Refused
+from dp_release import rows
+from dp_release.rows import ONE, Category, Label, Number, Schema, Unused
 from lattices import from_floats
 from project import PEAK_MB, ROOT
 
@@ -141,7 +141,7 @@ def test_a_longest_line_is_public():
 def test_a_quoted_cell_takes_no_memory_beside_its_own():
     """A reader that stored each letter separately would take 130 MB for a cell of 1 MB."""
     code = (
-        f"{PEAK_MB}\nfrom dp.releasing import rows\n"
+        f"{PEAK_MB}\nfrom dp_release import rows\n"
         "line = b'5,\"' + b'a' * (1 << 22) + b'\"\"' * (1 << 22) + b'\",1'\n"
         "before, cells = peak_mb(), rows.cells_of(line, b',')\n"
         "assert len(cells) == 3 and len(cells[1]) == 1 << 23\n"

@@ -18,13 +18,13 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.utils.estimator_checks import check_estimator
 
-from dp.estimators import PrivateClassifier, PrivateRegressor
-from dp.releasing import book as books
-from dp.releasing import files, making, meaning, rows, using
-from dp.releasing.book import Book, Budget
-from dp.releasing.request import CHOSEN_WITHOUT, Request
 from dp_privacy.errors import Refused
 from dp_privacy.profiles import Gaussian
+from dp_release import book as books
+from dp_release import files, making, meaning, rows, using
+from dp_release.book import Book, Budget
+from dp_release.estimators import PrivateClassifier, PrivateRegressor
+from dp_release.request import CHOSEN_WITHOUT, Request
 from project import ROOT
 
 N = 400

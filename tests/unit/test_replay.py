@@ -8,7 +8,6 @@ import pytest
 from dp import noise
 from dp.mechanisms import MECHANISMS, Mechanism
 from dp.mechanisms.options import ADJACENCY, PUBLIC_N
-from dp.releasing import lattice, models, rows
 from dp.seeds import generator
 from dp.solvers.newton import minimise
 from dp_audit import audit, pairs, replay
@@ -20,6 +19,7 @@ from dp_privacy.accounting import (
     gaussian_sigma,
 )
 from dp_privacy.errors import Refused
+from dp_release import lattice, models, rows
 from lattices import from_floats, of_release
 from reference import OF_CLASSES
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dp.releasing import rows
 from dp.solvers.newton import minimise
+from dp_release import rows
 from project import ENVIRONMENT, ROOT
 
 pytestmark = pytest.mark.slow

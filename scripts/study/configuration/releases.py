@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dp.data.preparation import STEPS
-from dp.releasing import making, rows
-from dp.releasing.book import MODEL, Book, Budget
-from dp.releasing.request import BENCHMARKED, CHOSEN_WITHOUT, PUBLIC_EXAMPLE, Request
 from dp_privacy.errors import Refused
+from dp_release import making, rows
+from dp_release.book import MODEL, Book, Budget
+from dp_release.request import BENCHMARKED, CHOSEN_WITHOUT, PUBLIC_EXAMPLE, Request
 from study import paths
 from study.configuration.release_files import download, downloads, read
 from study.configuration.release_files import entry as data_set

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from dp.data.preparation import Table
-from dp.releasing import rows as releasing
+from dp_release import rows as releasing
 from study import canonical
 from study.data.readers_idx import read_images
 from study.data.readers_sparse import read_documents

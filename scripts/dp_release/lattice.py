@@ -34,7 +34,7 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
-from dp.releasing.draws import Stream, gaussians
+from dp_release.draws import Stream, gaussians
 
 BITS = 40  # log2 of the minimum ratio of standard deviation to spacing
 ROOT_BITS = 80  # bits of precision of square roots, which are rounded up

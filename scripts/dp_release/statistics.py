@@ -1,7 +1,7 @@
 """Statistics released besides weights: Hessians, second moments of slopes, and mean squares of slopes.
 
 They are *sums* over the records, at the released weights projected onto a public ball. By lemma 2
-(`dp.releasing.lattice`) each is a Gaussian release. For rows of norm at most 1, ||x x' - z z'||_F <=
+(`dp_release.lattice`) each is a Gaussian release. For rows of norm at most 1, ||x x' - z z'||_F <=
 sqrt(2):
 
     Hessian       sum of l'' x x', l'' in [0, c]                sensitivity sqrt(2) c
@@ -30,8 +30,8 @@ from fractions import Fraction
 import numpy as np
 
 from dp.data.examples import slices
-from dp.releasing.lattice import root
-from dp.releasing.tilt import BLOCK, Problem, U, split, unit_slopes
+from dp_release.lattice import root
+from dp_release.tilt import BLOCK, Problem, U, split, unit_slopes
 
 HESSIAN, SCORES, SQUARE = "hessian", "scores", "square"
 SQRT2 = math.sqrt(2)

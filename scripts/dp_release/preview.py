@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dp.releasing import rows
+from dp_release import rows
 
 PRIVATE = "PRIVATE: for the owner of the rows alone. Publish nothing of this: nothing pays for it."
 EXAMPLES = 3  # maximum number of cells shown per column

@@ -18,13 +18,13 @@ from typing import NamedTuple
 import numpy as np
 
 from dp import evaluation
-from dp.releasing import files, holdout, making, models, rows
-from dp.releasing.meaning import meaning
-from dp.releasing.request import Request, class_names
 from dp.seeds import generator
 from dp.solvers.newton import minimise
 from dp_privacy.errors import Refused
 from dp_privacy.profiles import Profile
+from dp_release import files, holdout, making, models, rows
+from dp_release.meaning import meaning
+from dp_release.request import Request, class_names
 
 __all__ = ["Expected", "Outlook", "Study", "needed", "outlook", "share", "width"]
 
@@ -75,7 +75,7 @@ class Study:
 
     Parameters
     ----------
-    schema : dp.releasing.rows.Schema
+    schema : dp_release.rows.Schema
         Public facts about the file.
     expected : Expected or None
         Facts or guesses about its rows.
@@ -333,7 +333,7 @@ class Outlook(NamedTuple):
         Parameters
         ----------
         prior : float
-            An attacker's prior probability (`dp.releasing.meaning`).
+            An attacker's prior probability (`dp_release.meaning`).
 
         Returns
         -------
@@ -361,7 +361,7 @@ def outlook(request: Request, study: Study, draws: int | None = None) -> Outlook
 
     Parameters
     ----------
-    request : dp.releasing.request.Request
+    request : dp_release.request.Request
     study : Study
     draws : int or None
         Number of releases, by default from the numbers of rows and columns.
@@ -457,7 +457,7 @@ def needed(
 
     Parameters
     ----------
-    request : dp.releasing.request.Request
+    request : dp_release.request.Request
         Its epsilon is replaced.
     study : Study
     enough : Callable

@@ -42,11 +42,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from dp.releasing import disk
-from dp.releasing.draws import new_key
-from dp.releasing.request import Request
 from dp_privacy.accounting import REPLACE_ONE
 from dp_privacy.errors import Refused
+from dp_release import disk
+from dp_release.draws import new_key
+from dp_release.request import Request
 
 __all__ = ["Book", "Budget"]
 
@@ -338,7 +338,7 @@ class Book:
     def stored(self, request: Request, made_by: dict) -> bytes | None:
         """model.json of a finished release, or None if the release may be made. Reads no row.
 
-        made_by: from `dp.releasing.making.made_by`. Raises `Refused` if the name belongs to another
+        made_by: from `dp_release.making.made_by`. Raises `Refused` if the name belongs to another
         request, the budget is too small, model.json was changed, or an interrupted release cannot resume.
         """
         name = request.name
@@ -511,7 +511,7 @@ class Book:
 
         Parameters
         ----------
-        request : dp.releasing.request.Request
+        request : dp_release.request.Request
 
         Returns
         -------

@@ -16,6 +16,7 @@
     using       predictions of a released model
     meaning     a guarantee as the success of the best attack
     forecast    accuracy and interval widths, without rows
+    estimators  scikit-learn's conventions, on tables before preprocessing
     preview     how a release reads a file, only for the owner
 
 Released numbers are integers with public exponents, so low-order bits reveal nothing. The guarantee is
@@ -32,6 +33,7 @@ __all__ = [
     "book",
     "card",
     "draws",
+    "estimators",
     "files",
     "forecast",
     "making",

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from dp import losses
 from dp.mechanisms import MECHANISMS
-from dp.releasing import models, rows
 from dp_privacy.errors import Refused
+from dp_release import models, rows
 
 __all__ = ["PREMISES", "Request"]
 
@@ -66,7 +66,7 @@ class Request(NamedTuple):
     name : str
         Name in the book.
     schema : dict
-        `dp.releasing.rows.Schema.facts`.
+        `dp_release.rows.Schema.facts`.
     rows : int
         Public number of lines.
     unit : str
@@ -214,7 +214,7 @@ class Request(NamedTuple):
 
         Returns
         -------
-        dp.releasing.models.Plan
+        dp_release.models.Plan
         """
         schema, n = rows.from_facts(self.schema), self.rows if n is None else n
         options = dict(self.options)

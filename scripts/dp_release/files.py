@@ -14,7 +14,7 @@ Keys:
     lambda        of the ridge penalty lambda/2 ||weights||^2
     parts         part -> {step, scale, integers}: the release itself, integers in units of 2^step with
                   noise of standard deviation scale * 2^step. `weights` always; `hessian`, `scores` or
-                  `square` (sums over rows, `dp.releasing.statistics`) if the method has them
+                  `square` (sums over rows, `dp_release.statistics`) if the method has them
     tilt          {step, scale} of the noise in the objective
     weights       (d,), for predictions: a row of integers v (`rows.Schema`) has the score weights . v 2^-20
     coefficients  (d,), the weights in the columns' own units and, if numeric, the target's; the last is
@@ -23,13 +23,13 @@ Keys:
                   corrected for the ridge's bias, with 95 % intervals that include the noise; where `says`
                   is a sentence, the numbers are null
     estimates, covariance  null, or the numbers behind the table, in the columns' own units
-    holdout       null, or {rows, step, scale, integers} of `dp.releasing.holdout`, and the errors
+    holdout       null, or {rows, step, scale, integers} of `dp_release.holdout`, and the errors
     guarantee     {epsilon, delta, adjacency, reason, profile: [[epsilon, delta], ..], premises: [..],
-                  meaning: of `dp.releasing.meaning`, for a prior probability of 1/2}
+                  meaning: of `dp_release.meaning`, for a prior probability of 1/2}
     spent         the book's sums including this release: {epsilon, delta, of_epsilon, of_delta,
                   releases, previews}, and `settings_changed`, how often the request changed after a
                   preview of the rows (absent in older models)
-    made_by       {code, libraries, arithmetic} of `dp.releasing.making`
+    made_by       {code, libraries, arithmetic} of `dp_release.making`
 """
 
 import json
@@ -41,9 +41,9 @@ from typing import NamedTuple
 import numpy as np
 
 from dp.inference import answered, wald
-from dp.releasing import holdout, meaning, models, rows, statistics
-from dp.releasing.request import BUT_A_PREVIEW, PREMISES, WITHOUT_A_LOOK, Request
 from dp_privacy.errors import Refused
+from dp_release import holdout, meaning, models, rows, statistics
+from dp_release.request import BUT_A_PREVIEW, PREMISES, WITHOUT_A_LOOK, Request
 
 __all__ = ["Model", "load"]
 
@@ -74,7 +74,7 @@ class Model(NamedTuple):
     ----------
     document : dict
         All of model.json.
-    schema : dp.releasing.rows.Schema
+    schema : dp_release.rows.Schema
     weights : numpy.ndarray, (d,)
         Weights for rows of the schema.
     coefficients : numpy.ndarray, (d,)

@@ -4,13 +4,13 @@
     model.predict_proba(frame)     # columns by name, in any order, in their own units
     model.guarantee_
 
-As in `dp.releasing.rows`, numbers are clipped to public bounds, and categories looked up in public lists.
+As in `dp_release.rows`, numbers are clipped to public bounds, and categories looked up in public lists.
 Every cell of a list or a frame is read by itself. But the types of an array, or of a frame's columns, may
 come from all rows: pandas makes numbers of "01" unless another cell is text. `fit` refuses types that do
 not match what is stated, and cannot detect more. So read text: `pandas.read_csv(path, dtype=str,
 keep_default_na=False)`, or make a release with `release.py`.
 
-`fit` makes a release and spends from a budget book (`dp.releasing.book`). It records the spending before
+`fit` makes a release and spends from a budget book (`dp_release.book`). It records the spending before
 it draws noise. The next `fit` resumes an interrupted release, with the same draw.
 
 A new name in the book needs `preview(X, y)` of the very rows, whose output is for their owner alone, and
@@ -40,17 +40,24 @@ from typing import Self
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.exceptions import NotFittedError
-from sklearn.frozen import FrozenEstimator
-from sklearn.pipeline import Pipeline
-from sklearn.utils import Tags, get_tags
-from sklearn.utils.validation import column_or_1d
 
-from dp.releasing import files, making, rows, using
-from dp.releasing.book import LINES, Book, Budget
-from dp.releasing.request import Request
+try:
+    from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+    from sklearn.exceptions import NotFittedError
+    from sklearn.frozen import FrozenEstimator
+    from sklearn.pipeline import Pipeline
+    from sklearn.utils import Tags, get_tags
+    from sklearn.utils.validation import column_or_1d
+except ImportError as error:
+    raise ImportError(
+        f"private estimators need scikit-learn ({error}): pip install 'dp-linear-models[learn]'",
+        name=error.name,
+    ) from error
+
 from dp_privacy.errors import Refused
+from dp_release import files, making, rows, using
+from dp_release.book import LINES, Book, Budget
+from dp_release.request import Request
 
 __all__ = ["PrivateClassifier", "PrivateRegressor"]
 
@@ -337,7 +344,7 @@ class PrivateClassifier(ClassifierMixin, _Private):
     n_rows : int
         Public number of rows.
     columns : dict or tuple
-        Column -> (low, high), a list of categories, or a `dp.releasing.rows.Number` or `Category`. Two
+        Column -> (low, high), a list of categories, or a `dp_release.rows.Number` or `Category`. Two
         numbers are bounds. A tuple gives the same bounds to all columns. Bounds and categories must not be
         derived from the rows.
     target : list
@@ -353,7 +360,7 @@ class PrivateClassifier(ClassifierMixin, _Private):
     holdout : float or None
         Share of the rows held out to measure errors.
     premise : str
-        How these settings were chosen: one of `dp.releasing.request.PREMISES`.
+        How these settings were chosen: one of `dp_release.request.PREMISES`.
     spend : bool
         Whether `fit` may make and pay for a new release.
 

@@ -9,10 +9,10 @@ import io
 import math
 from decimal import ROUND_CEILING, Context, Decimal
 
-from dp.releasing import holdout
-from dp.releasing.request import PUBLIC_EXAMPLE
 from dp_privacy.accounting import Guarantee
 from dp_privacy.composition import of_group
+from dp_release import holdout
+from dp_release.request import PUBLIC_EXAMPLE
 
 __all__ = ["card", "table_csv"]
 
@@ -33,7 +33,7 @@ def table_csv(document: dict) -> str:
     Parameters
     ----------
     document : dict
-        `dp.releasing.files.Model.document`.
+        `dp_release.files.Model.document`.
 
     Returns
     -------
@@ -41,7 +41,7 @@ def table_csv(document: dict) -> str:
 
     See Also
     --------
-    dp.releasing.making.make : Its example uses this.
+    dp_release.making.make : Its example uses this.
     """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
@@ -66,7 +66,7 @@ def card(document: dict) -> str:
     Parameters
     ----------
     document : dict
-        `dp.releasing.files.Model.document`.
+        `dp_release.files.Model.document`.
 
     Returns
     -------
@@ -74,7 +74,7 @@ def card(document: dict) -> str:
 
     See Also
     --------
-    dp.releasing.making.make : Its example uses this.
+    dp_release.making.make : Its example uses this.
     """
     guarantee, spent = document["guarantee"], document["spent"]
     parts = [f"# {document['title'] or document['name']}"]

@@ -1,8 +1,8 @@
 """A minimiser with a certified gradient on every data set, and the cost of its release on a lattice.
 
 The objective is J(w) = mean of n losses + lam/2 ||w||^2 + B.w/n. Rows are multiples of 2^-20 with a norm of
-at most 1 (`dp.releasing.rows`), and n and lam > 0 are public. kappa and c bound |l'| and l'', so J has
-curvatures in [lam, c + lam]. u = 2^-53. `lattice` defines N, rnd and gamma; `dp.releasing` states P1 to P4.
+at most 1 (`dp_release.rows`), and n and lam > 0 are public. kappa and c bound |l'| and l'', so J has
+curvatures in [lam, c + lam]. u = 2^-53. `lattice` defines N, rnd and gamma; `dp_release` states P1 to P4.
 
 THEOREM 1. Let h and g be powers of two, sigma in hZ, s in gZ, Lambda = n lam. (1) Draw B ~ N_h(sigma^2)^d.
 (2) By any method find a w with ||grad J(w)|| <= tau. (3) Release rnd_g(w) + N_g(s^2)^d. Let step 2 succeed
@@ -83,10 +83,10 @@ import numpy as np
 
 from dp import losses
 from dp.data.examples import slices
-from dp.releasing import lattice
-from dp.releasing.draws import Stream
 from dp.solvers.newton import minimise
 from dp_privacy.errors import Refused
+from dp_release import lattice
+from dp_release.draws import Stream
 
 U = 2.0**-53
 BLOCK = 2048  # rows of a block, within which sums of rounded slopes are exact

@@ -17,11 +17,11 @@ from dp.inference import FLOOR, curvature_level, floored, linearise, logistic_ch
 from dp.mechanisms import MECHANISMS
 from dp.mechanisms.noise_aware import assumed, said
 from dp.privacy import gaussian_tilt
-from dp.releasing import lattice, rows, statistics, tilt
-from dp.releasing.draws import Stream
 from dp_privacy.accounting import REPLACE_ONE, Guarantee, gaussian_mu
 from dp_privacy.errors import Refused
 from dp_privacy.profiles import Curve, symmetric
+from dp_release import lattice, rows, statistics, tilt
+from dp_release.draws import Stream
 
 __all__ = [
     "Plan",
@@ -45,16 +45,16 @@ class Plan(NamedTuple):
 
     Attributes
     ----------
-    problem : dp.releasing.tilt.Problem
+    problem : dp_release.tilt.Problem
         n, d, lambda and the loss.
     epsilon, delta : float
         Requested privacy.
     tolerance : float
         Certified bound on the gradient norm at the weights.
-    tilt : dp.releasing.tilt.Tilt or None
+    tilt : dp_release.tilt.Tilt or None
         None for output perturbation.
     noises : dict
-        Part -> `dp.releasing.lattice.Noise`, in the order of release; the first is "weights".
+        Part -> `dp_release.lattice.Noise`, in the order of release; the first is "weights".
     longest : float
         Radius of the ball onto which weights are projected before statistics are computed.
 
@@ -153,7 +153,7 @@ def objective_perturbation(
     tolerance: float | None = None,
     bits: int = lattice.BITS,
 ) -> Plan:
-    """The `Plan` of theorem 1 (`dp.releasing.tilt`), with statistics at the released weights.
+    """The `Plan` of theorem 1 (`dp_release.tilt`), with statistics at the released weights.
 
     Options are those of `dp.mechanisms.noise_aware`; each statistic gets the share `covariance` of mu^2.
     lam: None for `rule_lambda`. tolerance: None for the smallest that is reached on every data set.
@@ -275,7 +275,7 @@ def output_perturbation_gaussian(
 ) -> Plan:
     """A plan that releases only weights, by output perturbation.
 
-    It uses lemma 2 (`dp.releasing.lattice`), with D = 2 kappa/(n lam) and rho = tau/lam.
+    It uses lemma 2 (`dp_release.lattice`), with D = 2 kappa/(n lam) and rho = tau/lam.
     """
     loss = losses.get(loss)
     _check(n, d, epsilon, delta)
@@ -362,8 +362,8 @@ class Release(NamedTuple):
 def release(plan: Plan, V: np.ndarray, y: np.ndarray, key: bytes) -> Release:
     """Release a plan from rows of integers, with all randomness from a key.
 
-    Long rows are shortened, and labels clipped (`dp.releasing.rows.bounded`), so the guarantee holds for
-    any input. Only `dp.releasing.making.make` charges a budget book.
+    Long rows are shortened, and labels clipped (`dp_release.rows.bounded`), so the guarantee holds for
+    any input. Only `dp_release.making.make` charges a budget book.
 
     Parameters
     ----------
@@ -373,7 +373,7 @@ def release(plan: Plan, V: np.ndarray, y: np.ndarray, key: bytes) -> Release:
     y : numpy.ndarray of int32, (n,)
         Labels -1 and 1, or targets in units of 2^-20; 0 in rows of zeros.
     key : bytes
-        A secret from `dp.releasing.draws.new_key`, only for this release.
+        A secret from `dp_release.draws.new_key`, only for this release.
 
     Returns
     -------

@@ -18,11 +18,11 @@ import numpy as np
 import scipy
 import scipy.linalg  # loads the BLAS that `arithmetic` records
 
-from dp.releasing import files, holdout, models, rows
-from dp.releasing import preview as private
-from dp.releasing.book import Book
-from dp.releasing.request import Request
 from dp_privacy.errors import Refused
+from dp_release import files, holdout, models, rows
+from dp_release import preview as private
+from dp_release.book import Book
+from dp_release.request import Request
 
 __all__ = ["make", "preview"]
 
@@ -40,7 +40,7 @@ OTHER_COUNT = (
 CHOOSING = re.compile("(BLIS|GLIBC|GOMP|GOTO|KMP|LD|MKL|NPY|OMP|OPENBLAS|VECLIB)_")
 
 # The packages whose code a release records: another version does not go on with it.
-PACKAGES = ("dp", "dp_audit", "dp_privacy")
+PACKAGES = ("dp", "dp_audit", "dp_privacy", "dp_release")
 
 
 def made_by() -> dict:
@@ -162,8 +162,8 @@ def make(
 
     Parameters
     ----------
-    request : dp.releasing.request.Request
-    book : dp.releasing.book.Book
+    request : dp_release.request.Request
+    book : dp_release.book.Book
         Charged before anything is drawn. Unless the release is finished or was interrupted, it must have a
         `preview` of these rows under this request.
     path : pathlib.Path or bytes
@@ -176,7 +176,7 @@ def make(
     Returns
     -------
     bytes
-        For `dp.releasing.files.parse`. A name always returns the same bytes.
+        For `dp_release.files.parse`. A name always returns the same bytes.
 
     Raises
     ------
@@ -188,9 +188,9 @@ def make(
     Examples
     --------
     >>> import tempfile
-    >>> from dp.releasing.book import Budget
-    >>> from dp.releasing.card import card, table_csv
-    >>> from dp.releasing.using import of_file
+    >>> from dp_release.book import Budget
+    >>> from dp_release.card import card, table_csv
+    >>> from dp_release.using import of_file
     >>> schema = rows.Schema([rows.Number("age", 0, 120), rows.Category("ill", ("no", "yes"))], "ill")
     >>> asked = {"name": "ill", "schema": schema.facts, "rows": 2000, "unit": "one row is one person"}
     >>> asked |= {"epsilon": 1, "delta": 1e-6, "premise": "public example"}

@@ -38,7 +38,7 @@ on the mean square would be 16 times as large.
 
 The vectors are exact integers in units of 2^-40: a score is the sum of v_j k_j, with the row's integers v_j
 and the weights' released integers k_j. A score of 0 belongs to the first class. So lemma 2
-(`dp.releasing.lattice`) holds with rho = 0, on a fine lattice.
+(`dp_release.lattice`) holds with rho = 0, on a fine lattice.
 """
 
 import math
@@ -49,11 +49,11 @@ from typing import NamedTuple
 import numpy as np
 
 from dp.data.examples import slices
-from dp.releasing import lattice, models, rows
-from dp.releasing.draws import Stream
 from dp_privacy.accounting import REPLACE_ONE, Guarantee, gaussian_mu
 from dp_privacy.errors import Refused
 from dp_privacy.profiles import Curve, gaussian_profile, symmetric
+from dp_release import lattice, models, rows
+from dp_release.draws import Stream
 
 STEP = -2 * rows.DIGITS  # the unit of the summed vectors is 2^STEP
 APART = lattice.root(Fraction(8))  # lemma 4

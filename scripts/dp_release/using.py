@@ -1,14 +1,14 @@
 """Predictions of a published model for new records: post-processing, which costs no privacy.
 
-`dp.releasing.rows` reads a new record like a training row.
+`dp_release.rows` reads a new record like a training row.
 """
 
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from dp.releasing import files, rows
 from dp_privacy.errors import Refused
+from dp_release import files, rows
 
 __all__ = ["of_file"]
 
@@ -57,7 +57,7 @@ def of_file(model: files.Model, data: bytes) -> Iterable[tuple[str, ...]]:
 
     Parameters
     ----------
-    model : dp.releasing.files.Model
+    model : dp_release.files.Model
     data : bytes
         The file. Columns may have any order; the target and additional columns are ignored. Quoted cells
         may hold line feeds.
@@ -75,7 +75,7 @@ def of_file(model: files.Model, data: bytes) -> Iterable[tuple[str, ...]]:
 
     See Also
     --------
-    dp.releasing.making.make : Its example uses this.
+    dp_release.making.make : Its example uses this.
     """
     separator = model.schema.separator
     lines = list(rows.records(data, separator))

@@ -2,7 +2,7 @@
 
 import math
 
-from dp.privacy import sketches
+from dp.proofs import sketches
 from dp_privacy import sensitivities
 from dp_privacy.accounting import REPLACE_ONE, gaussian_mu, gaussian_sigma
 from study.canonical import epsilon as canonical

@@ -20,7 +20,7 @@ def jacobian(results, *, cases, tolerance):
     A case is [claimed epsilon, n lambda, expected exact epsilon]. The exact epsilon, the supremum of the
     privacy loss, must also equal the expected one up to `tolerance`.
     """
-    from dp.privacy.laplace_tilt import exact_epsilon
+    from dp.proofs.laplace_tilt import exact_epsilon
 
     exact = [exact_epsilon(epsilon, n_lambda) for epsilon, n_lambda, _ in cases]
     holds = all(

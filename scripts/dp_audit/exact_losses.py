@@ -4,8 +4,8 @@ import math
 from collections.abc import Sequence
 
 from dp.mechanisms import MECHANISMS
-from dp.privacy import gaussian_tilt as tilt
-from dp.privacy.laplace_tilt import exact_epsilon
+from dp.proofs import gaussian_tilt as tilt
+from dp.proofs.laplace_tilt import exact_epsilon
 from dp_audit.audit import privacy_loss_1d
 from dp_privacy.accounting import (
     ADD_REMOVE,

@@ -2,7 +2,7 @@
 
 Rows have ||x||_2 <= R. Sensitivities are for sums; for means under replace-one, divide by the public n.
 Matrix sensitivities are in the Frobenius norm unless stated otherwise, for
-`dp.privacy.quadratics.isotropic` noise.
+`dp.proofs.quadratics.isotropic` noise.
 """
 
 import math

@@ -16,7 +16,7 @@ from dp import losses
 from dp.inference import FLOOR, curvature_level, floored, linearise, logistic_change
 from dp.mechanisms import MECHANISMS
 from dp.mechanisms.noise_aware import assumed, said
-from dp.privacy import gaussian_tilt
+from dp.proofs import gaussian_tilt
 from dp_privacy.accounting import REPLACE_ONE, Guarantee, gaussian_mu
 from dp_privacy.errors import Refused
 from dp_privacy.profiles import Curve, symmetric

@@ -10,7 +10,7 @@ sqrt(2):
 
 A row of zeros adds nothing to the matrices, and at most 1 to the mean square. A matrix M is released as the
 vector (M_ii, sqrt(2) M_ij, i < j), whose Euclidean norm is M's Frobenius norm, with equal noise on every
-coordinate (`dp.privacy.quadratics.isotropic`).
+coordinate (`dp.proofs.quadratics.isotropic`).
 
 Rounding, with u = 2^-53 and the point p: a score's error is u |p.x| plus negligible terms
 (`tilt.gradient`). The error of a record's weight l'' or a^2 is then less than 25 u. (The weight is

@@ -17,7 +17,7 @@ from dp.losses import get
 from dp.mechanisms import MECHANISMS, Mechanism, Release
 from dp.mechanisms.options import Loss, NonNegative
 from dp.mechanisms.output_perturbation import Perturbed
-from dp.privacy.laplace_tilt import exact_epsilon
+from dp.proofs.laplace_tilt import exact_epsilon
 from dp.seeds import generator
 from dp_audit import audit, pairs
 from dp_privacy import intervals
@@ -707,7 +707,7 @@ def test_exact_curve_of_the_free_jacobian(epsilon):
     At the smallest n lambda for which the Jacobian costs no epsilon, this delta is the claimed one. At half
     that n lambda, with the same noise, it is 1.26 to 1.37 times the claim.
     """
-    from dp.privacy import gaussian_tilt
+    from dp.proofs import gaussian_tilt
     from dp_privacy.accounting import gaussian_sigma
 
     delta, w = 1e-5, np.linspace(-300, 300, 60_001)

@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 import reference
 from dp.losses import get
 from dp.mechanisms import MECHANISMS
-from dp.privacy.laplace_tilt import calibrate, exact_epsilon
+from dp.proofs.laplace_tilt import calibrate, exact_epsilon
 from dp.seeds import generator
 
 

@@ -54,7 +54,7 @@ def test_covariance_and_bias_are_those_of_many_recursions(way):
 
 @pytest.mark.parametrize("way", [inference.last_iterate, inference.late_iterates])
 def test_the_noise_on_the_gram_matrix_is_counted(way):
-    from dp.privacy.quadratics import coefficients, isotropic
+    from dp.proofs.quadratics import coefficients, isotropic
 
     _, steps = simulated(20_000)
     one = np.zeros(20_000, dtype=int)  # the same recursion every time

@@ -9,7 +9,7 @@ from test_gaussian_tilt import hockey_stick
 
 from dp.clipped_logistic import ClippedLogistic
 from dp.mechanisms import MECHANISMS
-from dp.privacy import gaussian_tilt
+from dp.proofs import gaussian_tilt
 from dp.seeds import generator
 from dp_privacy.accounting import ADD_REMOVE, REPLACE_ONE
 from dp_privacy.errors import Refused

@@ -11,7 +11,7 @@ from configured import changed
 from dp.capped_exponential import CappedExponential
 from dp.evaluation import counts
 from dp.mechanisms import MECHANISMS
-from dp.privacy import counts_tilt
+from dp.proofs import counts_tilt
 from dp.seeds import generator
 from dp_audit.replay import replay
 from dp_privacy.accounting import ADD_REMOVE, gaussian_mu

@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 
 from dp.data.wide import simulate_signs
 from dp.mechanisms import MECHANISMS
-from dp.privacy import noisy_top
+from dp.proofs import noisy_top
 from dp.seeds import generator
 from dp_privacy.errors import Refused
 

@@ -8,7 +8,7 @@ from dp.mechanisms import MECHANISMS, Parameters
 from dp.mechanisms.boosted_adassp import boost
 from dp.mechanisms.iterative_hessian_mixing import calibrate, wishart
 from dp.mechanisms.published.boosted_adassp_released import smallest_positive_eigenvalue
-from dp.privacy import quadratics, sketches, tukey
+from dp.proofs import quadratics, sketches, tukey
 from dp.seeds import generator
 from dp_audit import audit, pairs
 from dp_privacy.accounting import gaussian_delta, gaussian_epsilon, gaussian_mu, gaussian_sigma

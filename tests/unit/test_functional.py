@@ -13,7 +13,7 @@ from dp.mechanisms.functional import (
     l2_sensitivity,
     published_sensitivity,
 )
-from dp.privacy import quadratics
+from dp.proofs import quadratics
 from dp.seeds import generator
 from dp_privacy.accounting import gaussian_epsilon
 

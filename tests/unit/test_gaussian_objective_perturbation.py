@@ -7,7 +7,7 @@ import yaml
 from scipy.stats import kstest, norm
 
 from dp.mechanisms import MECHANISMS
-from dp.privacy import gaussian_tilt
+from dp.proofs import gaussian_tilt
 from dp.seeds import generator
 from dp.solvers.newton import minimise
 from dp_privacy.accounting import gaussian_delta, gaussian_mu, gaussian_sigma

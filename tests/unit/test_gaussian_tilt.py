@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from dp.privacy import gaussian_tilt
+from dp.proofs import gaussian_tilt
 from dp.solvers.newton import minimise
 from dp_privacy.accounting import ADD_REMOVE, REPLACE_ONE, gaussian_mu, gaussian_sigma
 from dp_privacy.profiles import Gaussian, gaussian_profile

@@ -105,7 +105,7 @@ def test_the_rule_uses_nothing_but_what_was_released():
 
 
 def test_symmetric_noise_has_the_covariance_that_is_stated():
-    from dp.privacy.quadratics import coefficients, isotropic
+    from dp.proofs.quadratics import coefficients, isotropic
 
     rng, u = generator(34), np.array([1.0, -2.0, 0.5])
     E, _ = isotropic(0.7 * rng.standard_normal((200_000, coefficients(3))), 3)
@@ -164,7 +164,7 @@ def test_a_count_is_covered_among_the_intervals_that_are_printed(epsilon):
 
 
 def test_the_hessians_noise_is_counted():
-    from dp.privacy.quadratics import coefficients, isotropic
+    from dp.proofs.quadratics import coefficients, isotropic
 
     rng, n, lam, deviation = generator(35), 10**12, 0.03, 0.004
     H, w = np.diag([0.06, 0.1, 0.2]), np.array([[1.0, -2.0, 3.0]])
@@ -194,7 +194,7 @@ def test_the_change_of_curvature_is_bounded_by_the_trace():
 
 
 def test_the_level_of_curvature_is_below_the_rows_own():
-    from dp.privacy.quadratics import coefficients, isotropic
+    from dp.proofs.quadratics import coefficients, isotropic
 
     H, rng = np.diag([0.03, 0.01, 0.02]), generator(38)
     noisy = H + isotropic(0.01 * rng.standard_normal((50_000, coefficients(3))), 3)[0]

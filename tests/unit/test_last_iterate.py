@@ -3,8 +3,8 @@ import math
 import numpy as np
 import pytest
 
-from dp.privacy import last_iterate
-from dp.privacy.last_iterate import composition_mu, last_iterate_mu, last_iterate_mu_cyclic
+from dp.proofs import last_iterate
+from dp.proofs.last_iterate import composition_mu, last_iterate_mu, last_iterate_mu_cyclic
 
 
 @pytest.mark.parametrize("c", [0.0, 0.3, 0.9, 0.99, 0.999])

@@ -6,7 +6,7 @@ import scipy.integrate
 import scipy.stats
 
 from dp.mechanisms import MECHANISMS
-from dp.privacy.one_number import one_number
+from dp.proofs.one_number import one_number
 from dp.seeds import generator
 from dp_privacy.accounting import ADD_REMOVE, REPLACE_ONE, gaussian_mu
 from dp_privacy.errors import Refused

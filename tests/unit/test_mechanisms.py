@@ -28,7 +28,7 @@ from dp.mechanisms.options import (
 )
 from dp.mechanisms.output_perturbation import sensitivity
 from dp.noise import l2_laplace
-from dp.privacy.laplace_tilt import calibrate, exact_epsilon
+from dp.proofs.laplace_tilt import calibrate, exact_epsilon
 from dp.seeds import generator
 from dp.solvers.newton import minimise
 from dp_audit import audit, replay

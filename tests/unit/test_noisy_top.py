@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from dp.privacy import noisy_top
+from dp.proofs import noisy_top
 from dp.seeds import generator
 from dp_privacy.accounting import gaussian_mu, renyi_epsilon
 

@@ -14,9 +14,9 @@ from dp.mechanisms.functional import (
     l2_sensitivity,
 )
 from dp.mechanisms.output_perturbation import sensitivity
-from dp.privacy import quadratics
-from dp.privacy.laplace_tilt import calibrate, exact_epsilon
-from dp.privacy.posterior import loss_range
+from dp.proofs import quadratics
+from dp.proofs.laplace_tilt import calibrate, exact_epsilon
+from dp.proofs.posterior import loss_range
 from dp.seeds import generator
 from dp.solvers.newton import minimise
 from dp_privacy.sensitivities import gram_and_moment

@@ -8,7 +8,7 @@ from scipy.stats import kstest
 
 from dp.mechanisms import MECHANISMS
 from dp.mechanisms.posterior_sampling import MOST
-from dp.privacy.posterior import loss_range, most_proposals, truncated_draws
+from dp.proofs.posterior import loss_range, most_proposals, truncated_draws
 from dp.seeds import generator
 
 MECHANISM = MECHANISMS["posterior_sampling"]
@@ -139,7 +139,7 @@ def test_uniform_on_the_ball_where_the_data_say_nothing():
 
 
 def test_the_logistic_envelope_is_above_the_density():
-    from dp.privacy.posterior import logistic_envelope
+    from dp.proofs.posterior import logistic_envelope
 
     X, y = rows(80, 3)
     gamma, ridge, radius = 2.0, 1.5, 1.2

@@ -9,7 +9,7 @@ from scipy.special import expit
 
 from dp.evaluation import bounded_loss
 from dp.mechanisms import MECHANISMS
-from dp.privacy import selection
+from dp.proofs import selection
 from dp.seeds import generator
 from dp_audit import audit, pairs
 from dp_privacy.accounting import Guarantee, gaussian_mu

@@ -86,7 +86,7 @@ def test_gaussians_compose_exactly_in_every_form():
 
 
 def test_directions_stay_apart():
-    from dp.privacy.sketches import profile
+    from dp.proofs.sketches import profile
 
     one = profile(1, 2.0)
     epsilons = np.array([0.3, 0.8])

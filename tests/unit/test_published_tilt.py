@@ -5,7 +5,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from dp.privacy import gaussian_tilt, published_tilt
+from dp.proofs import gaussian_tilt, published_tilt
 from dp_privacy.accounting import ADD_REMOVE, REPLACE_ONE, gaussian_sigma, renyi_epsilon
 
 DELTA = 1e-5

@@ -10,7 +10,7 @@ from scipy.special import ndtr
 from test_solvers import worst_data
 
 from dp import losses
-from dp.privacy import gaussian_tilt
+from dp.proofs import gaussian_tilt
 from dp.seeds import generator
 from dp_privacy.errors import Refused
 from dp_privacy.profiles import gaussian_profile

@@ -1,6 +1,6 @@
 """The float error of `composed_delta` must stay within the margin of `models.SLACK`.
 
-The reference evaluates the inequalities in `dp.privacy.gaussian_tilt` with Gaussian profiles in 40
+The reference evaluates the inequalities in `dp.proofs.gaussian_tilt` with Gaussian profiles in 40
 digits, and with many more quadrature nodes than the code. Every split of epsilon into e1 and epsilon -
 e1 gives a proven bound, so the reference may search for e1 in any way.
 """
@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from scipy.special import log_ndtr
 
-from dp.privacy import gaussian_tilt
+from dp.proofs import gaussian_tilt
 from dp_release import lattice, models
 
 CURVATURES = {"logistic": lambda s: s * (1 - s), "log_cosh": lambda s: 1 - s * s}

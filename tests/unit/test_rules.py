@@ -7,7 +7,7 @@ import pytest
 
 import run
 from dp.mechanisms import MECHANISMS
-from dp.privacy import gaussian_tilt
+from dp.proofs import gaussian_tilt
 from dp_privacy.accounting import gaussian_mu, rule_delta
 from dp_privacy.errors import Refused
 from guarantees import Guarantees

@@ -6,7 +6,7 @@ import pytest
 from dp import losses
 from dp.mechanisms import MECHANISMS
 from dp.mechanisms.second_order import _weights
-from dp.privacy.quadratics import inverse, noisy
+from dp.proofs.quadratics import inverse, noisy
 from dp.seeds import generator
 from dp.solvers.newton import minimise
 from dp_privacy.accounting import gaussian_mu

@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from dp.privacy import selection
+from dp.proofs import selection
 from dp_privacy.profiles import Curve, Gaussian, approximate, gaussian_profile, symmetric
 
 MEANS = {

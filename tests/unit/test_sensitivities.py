@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from dp.privacy import quadratics
+from dp.proofs import quadratics
 from dp_privacy import sensitivities
 from dp_privacy.accounting import ADD_REMOVE, REPLACE_ONE
 

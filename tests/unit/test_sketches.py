@@ -6,7 +6,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from dp.privacy import sketches
+from dp.proofs import sketches
 from dp_privacy.accounting import REPLACE_ONE, gaussian_delta
 from dp_privacy.profiles import Gaussian, Losses, compose, losses
 

@@ -7,7 +7,7 @@ from scipy.optimize import minimize
 
 from dp.mechanisms import MECHANISMS
 from dp.mechanisms.gaussian_objective_perturbation import moved
-from dp.privacy import softmax_tilt
+from dp.proofs import softmax_tilt
 from dp.seeds import generator
 from dp.solvers import newton, softmax
 from dp_privacy.accounting import ADD_REMOVE

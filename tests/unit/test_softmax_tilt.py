@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from dp.privacy import gaussian_tilt, softmax_tilt
+from dp.proofs import gaussian_tilt, softmax_tilt
 from dp.seeds import generator
 from dp_privacy.accounting import ADD_REMOVE, REPLACE_ONE
 from dp_privacy.profiles import gaussian_profile

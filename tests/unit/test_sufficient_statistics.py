@@ -6,7 +6,7 @@ from scipy.stats import kstest, norm
 
 import reference
 from dp.mechanisms import MECHANISMS
-from dp.privacy import quadratics
+from dp.proofs import quadratics
 from dp.seeds import generator
 from dp.solvers.newton import minimise
 from dp_privacy.sensitivities import gram_and_moment

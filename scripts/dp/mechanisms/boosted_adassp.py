@@ -13,7 +13,7 @@ import numpy as np
 from dp.mechanisms import Mechanism, Parameters, register
 from dp.mechanisms.options import ADJACENCY, PUBLIC_N, Ordinary, Whole, public_size, unused_size
 from dp.noise import gaussian
-from dp.privacy import quadratics
+from dp.proofs import quadratics
 from dp_privacy import sensitivities
 from dp_privacy.profiles import Gaussian
 

@@ -19,8 +19,8 @@ from dp.mechanisms import Mechanism, Release, register, repeated
 from dp.mechanisms.gaussian_objective_perturbation import MOST_NOISE
 from dp.mechanisms.options import TOLERANCE, Between, Optional, Ordinary, Positive, Whole
 from dp.noise import gaussian, gaussian_reach
-from dp.privacy import counts_tilt, gaussian_tilt
-from dp.privacy.one_number import one_number
+from dp.proofs import counts_tilt, gaussian_tilt
+from dp.proofs.one_number import one_number
 from dp.solvers.newton import check_certifiable, least_tolerance, minimise
 from dp_privacy.accounting import gaussian_mu
 from dp_privacy.errors import Refused
@@ -65,7 +65,7 @@ def _released_rate(u, deviation, draws, rng):
 
 @register("counts_rate")
 class CountsRate(Counts):
-    """The mean count with noise of `dp.privacy.one_number`, the best release that uses no column.
+    """The mean count with noise of `dp.proofs.one_number`, the best release that uses no column.
 
     Weights are 0. info["intercept"] is the logarithm of the noisy mean divided by M.
     """
@@ -173,7 +173,7 @@ class CountsObjectivePerturbation(Counts):
     The objective is the mean of h(w.x) - v w.x, plus lam/2 ||w||^2 + b.w/n, with Gaussian b.
     Counts are clipped again: v is min(u, C)/C, with C and q as in `counts_gd`. h is
     `CappedExponential` with offset log(q/C). So lam is for counts in units of C M.
-    `dp.privacy.counts_tilt` proves that the exact minimiser costs as much as Gaussian noise with mu
+    `dp.proofs.counts_tilt` proves that the exact minimiser costs as much as Gaussian noise with mu
     = 2R/scale, plus log(1 + R^2/(n lam)) of epsilon for the Jacobian. z covers the solver's error
     (`gaussian_tilt.with_output_noise`).
 

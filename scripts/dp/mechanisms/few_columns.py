@@ -13,7 +13,7 @@ from dp import losses
 from dp.mechanisms import Mechanism, register
 from dp.mechanisms.options import Between, Choice, Optional, Ordinary, Whole
 from dp.noise import gaussian
-from dp.privacy import noisy_top
+from dp.proofs import noisy_top
 from dp_privacy.accounting import REPLACE_ONE
 from dp_privacy.profiles import approximate
 from dp_privacy.sensitivities import vector_sum
@@ -93,7 +93,7 @@ class FrankWolfe(FewColumns):
 
     The vertices are L e_j and -L e_j. Each step chooses the largest of the 2 d values -g_j and g_j
     with Gumbel noise at the rate a = sqrt(2 rho/T)/D. A record moves each value by at most D, so T
-    choices are rho-zCDP (`dp.privacy.noisy_top`), with the largest rho for (epsilon, delta)-DP. If
+    choices are rho-zCDP (`dp.proofs.noisy_top`), with the largest rho for (epsilon, delta)-DP. If
     epsilon/(2 T D) exceeds a, the rate is epsilon/(2 T D), and each choice is (epsilon/T, 0)-DP. All
     else is post-processing. Talwar et al. add Laplace instead of Gumbel noise.
 
@@ -188,7 +188,7 @@ class CoordinateDescent(NoisyValues):
     This is greedy coordinate descent (Mangold, Bellet, Salmon, Tommasi, AISTATS 2023, with Laplace
     noise). Gumbel noise on all |g_j| chooses j. The step subtracts the learning rate times g_j,
     with Gaussian noise, from w_j. The T choices cost rho (1 - share), and the T values rho share
-    (`dp.privacy.noisy_top`).
+    (`dp.proofs.noisy_top`).
 
     iterations: T, by default `_choices` at rho (1 - share).
     """
@@ -225,7 +225,7 @@ class IterativeThresholding(NoisyValues):
     Before noise, a step from released weights w leads to v = w - e g, with learning rate e. A
     record moves every |v_j| by at most e D, and any k of the v_j together by at most 2 e k'
     min(sqrt(k) B, R)/n in L2, where k' is the maximum slope. The k T choices cost rho (1 - share),
-    and the T noisy vectors rho share (`dp.privacy.noisy_top`).
+    and the T noisy vectors rho share (`dp.proofs.noisy_top`).
 
     columns: k, the maximum number of nonzero weights.
     iterations: T, by default `_choices` at rho (1 - share), divided by k and rounded down, at least 1.

@@ -24,7 +24,7 @@ import numpy as np
 from dp.mechanisms import Mechanism, Release, register
 from dp.mechanisms.options import Choice, Positive, Whole
 from dp.noise import gaussian, laplace
-from dp.privacy import quadratics
+from dp.proofs import quadratics
 from dp_privacy.accounting import classical_gaussian_sigma as classical_sigma
 from dp_privacy.accounting import gaussian_epsilon, gaussian_sigma, none
 from dp_privacy.errors import Refused
@@ -251,7 +251,7 @@ class FunctionalLaplace(_Functional):
 
     sensitivity: "published" 2 (d+1)^2, "coordinate" (exact for |x_j| <= B), or "l2" (for ||x||_2 <=
     R).
-    solver: "exact", with `repair` as in `dp.privacy.quadratics.solve`, or "adam" with `epochs` x
+    solver: "exact", with `repair` as in `dp.proofs.quadratics.solve`, or "adam" with `epochs` x
     ceil(n/batch_size) steps from zero, which may end far from the minimum.
     batches: "all" uses all rows in each step, and "shuffled" uses one batch.
     noise: for shuffled batches, drawn "once" for all (nothing is proven) or "per_batch".

@@ -1,6 +1,6 @@
 """Gaussian objective perturbation, with the tightest known accounting or as published.
 
-`dp.privacy.gaussian_tilt` proves the cost of an exact minimiser. Gaussian output noise covers the
+`dp.proofs.gaussian_tilt` proves the cost of an exact minimiser. Gaussian output noise covers the
 solver's error, as in `dp.mechanisms.objective_perturbation`. Let tau be the certified gradient norm
 of the mean objective. Given the value of the exact minimiser, the solver's points on neighbours of
 equal size differ by at most 2 tau/lambda. Under add-remove, both summed objectives have the same
@@ -32,7 +32,7 @@ from dp.mechanisms.options import (
     public_size,
 )
 from dp.noise import gaussian, gaussian_reach
-from dp.privacy import gaussian_tilt, published_tilt
+from dp.proofs import gaussian_tilt, published_tilt
 from dp.solvers.newton import check_certifiable
 from dp_privacy.accounting import ADD_REMOVE, REPLACE_ONE, Guarantee
 from dp_privacy.errors import Refused

@@ -19,7 +19,7 @@ from dp.mechanisms.options import (
     Whole,
     public_size,
 )
-from dp.privacy import last_iterate
+from dp.proofs import last_iterate
 from dp_privacy.accounting import (
     ADD_REMOVE,
     classical_gaussian_sigma,
@@ -121,7 +121,7 @@ class DPGradientDescent(Descent):
 
     accounting:
       "composition"   as if all iterates were released
-      "last_iterate"  for the last iterate alone, if `dp.privacy.last_iterate` proves a smaller mu. This
+      "last_iterate"  for the last iterate alone, if `dp.proofs.last_iterate` proves a smaller mu. This
                       needs rows of norm at most R, a loss that is convex and smooth even after
                       clipping, lambda > 0, and a learning rate below 2/(lambda + curvature). No
                       loss of an earlier iterate is reported. Under add-remove, only the step on n

@@ -1,6 +1,6 @@
 """Iterative Hessian Mixing (Lev, Shenfeld, Srinivasan, Ligett, Wilson, arXiv 2601.07545).
 
-`dp.privacy.sketches` has the accounting.
+`dp.proofs.sketches` has the accounting.
 """
 
 import math
@@ -19,7 +19,7 @@ from dp.mechanisms.options import (
     public_size,
     unused_size,
 )
-from dp.privacy import quadratics, sketches
+from dp.proofs import quadratics, sketches
 from dp_privacy.accounting import gaussian_mu
 from dp_privacy.errors import Refused
 from dp_privacy.sensitivities import vector_sum

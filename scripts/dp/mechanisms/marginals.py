@@ -9,7 +9,7 @@ from dp.data.examples import slices
 from dp.mechanisms import Mechanism, register
 from dp.mechanisms.options import Between, Option, Optional, Whole
 from dp.noise import gaussian
-from dp.privacy import quadratics
+from dp.proofs import quadratics
 from dp_privacy.errors import Refused
 from dp_privacy.profiles import Gaussian
 

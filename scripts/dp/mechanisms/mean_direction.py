@@ -9,7 +9,7 @@ from dp.mechanisms import Mechanism, register
 from dp.mechanisms.gaussian_objective_perturbation import CLIP, GaussianObjectivePerturbation, kind
 from dp.mechanisms.options import ADJACENCY, PUBLIC_N, Between, Optional, Positive, public_size
 from dp.noise import gaussian
-from dp.privacy.one_number import one_number
+from dp.proofs.one_number import one_number
 from dp_privacy.accounting import REPLACE_ONE, gaussian_mu
 from dp_privacy.errors import Refused
 from dp_privacy.profiles import Gaussian
@@ -31,7 +31,7 @@ class MeanDirection(Mechanism):
     releases are mu-Gaussian DP (Dong, Roth, Su, JRSS B 84, 2022, corollary 3.3). By default, r gets
     the share at which its noise has a standard deviation of 0.05, but at least 0.1. If this share
     exceeds 0.8, noise hides even the rate. Then only r is released, with the noise of
-    `dp.privacy.one_number`, and weights are zero.
+    `dp.proofs.one_number`, and weights are zero.
 
     All else is post-processing. p is r, shrunk towards 1/2 by the James-Stein factor max(0, 1 -
     (variance of its noise)/(r - 1/2)^2), and kept at least one standard deviation away from 0 and

@@ -12,7 +12,7 @@ from dp.mechanisms import Parameters, Release, register
 from dp.mechanisms.gaussian_objective_perturbation import GaussianObjectivePerturbation, kind
 from dp.mechanisms.options import Between, Flag, Loss, public_size
 from dp.noise import gaussian
-from dp.privacy.quadratics import coefficients, isotropic
+from dp.proofs.quadratics import coefficients, isotropic
 from dp_privacy import sensitivities
 from dp_privacy.errors import Refused
 

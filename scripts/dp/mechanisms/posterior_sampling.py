@@ -12,7 +12,7 @@ import numpy as np
 
 from dp.mechanisms import Mechanism, register
 from dp.mechanisms.options import Choice, Ordinary
-from dp.privacy import posterior
+from dp.proofs import posterior
 from dp_privacy.errors import Refused
 
 MOST = 1e8  # maximum mean number of proposals per draw on any data set; 1e8 take minutes

@@ -12,7 +12,7 @@ import numpy as np
 from dp.evaluation import bounded_loss
 from dp.mechanisms import FACTS, MECHANISMS, Mechanism, Release, register
 from dp.mechanisms.options import Between, Choice, Name, Positive, Settings
-from dp.privacy import selection
+from dp.proofs import selection
 from dp_privacy.accounting import Guarantee, gaussian_epsilon, gaussian_mu
 from dp_privacy.errors import Refused, did_you_mean
 from dp_privacy.profiles import Gaussian, approximate, with_chords
@@ -51,7 +51,7 @@ class PrivateSelection(Mechanism):
     its `dp.evaluation.bounded_loss` on the same rows plus Gaussian noise of standard deviation 1/mu.
     One record changes that loss by at most 1 (either adjacency), so the score is mu-Gaussian DP.
 
-    In the theorems of `dp.privacy.selection`, the mechanism Q is one run. It releases a setting,
+    In the theorems of `dp.proofs.selection`, the mechanism Q is one run. It releases a setting,
     weights and a noisy score, and its profile is the maximum of the settings' profiles. So the run
     with the lowest score may be released. Each run gets the largest epsilon for which the smaller
     of the theorems' bounds is at most the requested epsilon. Under the Poisson law, K may be 0;

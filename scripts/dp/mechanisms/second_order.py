@@ -15,7 +15,7 @@ from dp.mechanisms import Mechanism, Parameters, register
 from dp.mechanisms.gradient_descent import Classifier, gradient_norm
 from dp.mechanisms.options import ADJACENCY, PUBLIC_N, Between, Choice, Optional, Whole, public_size
 from dp.noise import gaussian
-from dp.privacy.quadratics import inverse, noisy
+from dp.proofs.quadratics import inverse, noisy
 from dp_privacy import sensitivities
 from dp_privacy.profiles import Gaussian
 

@@ -1,6 +1,6 @@
 """Gaussian objective perturbation for many classes, with softmax loss.
 
-`dp.privacy.softmax_tilt` proves what an exact minimiser costs in privacy. Output noise covers the
+`dp.proofs.softmax_tilt` proves what an exact minimiser costs in privacy. Output noise covers the
 solver's error, as in `dp.mechanisms.gaussian_objective_perturbation`.
 """
 
@@ -19,7 +19,7 @@ from dp.mechanisms.options import (
     stated_size,
 )
 from dp.noise import gaussian, gaussian_reach
-from dp.privacy import softmax_tilt
+from dp.proofs import softmax_tilt
 from dp.solvers import softmax
 from dp.solvers.newton import check_certifiable
 from dp_privacy.errors import Refused

@@ -11,7 +11,7 @@ import numpy as np
 from dp.mechanisms import Mechanism, Release, register
 from dp.mechanisms.options import Choice
 from dp.noise import gaussian
-from dp.privacy import quadratics
+from dp.proofs import quadratics
 from dp_privacy.accounting import gaussian_epsilon, gaussian_sigma
 from dp_privacy.profiles import Gaussian
 from dp_privacy.sensitivities import gram_and_moment
@@ -23,10 +23,10 @@ FAILURE = 0.05  # rho: probability that the published ridge is too small for its
 class SufficientStatistics(Mechanism):
     """w solves (X'X + E + n lam I) w = X'y + e for one symmetric draw of Gaussian noise (E, e).
 
-    E is isotropic in the Frobenius norm (`dp.privacy.quadratics.isotropic`), so one standard
+    E is isotropic in the Frobenius norm (`dp.proofs.quadratics.isotropic`), so one standard
     deviation covers the joint sensitivity.
 
-    repair: as in `dp.privacy.quadratics.solve`.
+    repair: as in `dp.proofs.quadratics.solve`.
     """
 
     delta = "needed"

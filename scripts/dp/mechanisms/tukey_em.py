@@ -1,13 +1,13 @@
 """TukeyEM: a deep point among the least-squares fits of many parts of the rows.
 
-Amin, Joseph, Ribero, Vassilvitskii (ICLR 2023). `dp.privacy.tukey` has the proof.
+Amin, Joseph, Ribero, Vassilvitskii (ICLR 2023). `dp.proofs.tukey` has the proof.
 """
 
 import numpy as np
 
 from dp.mechanisms import Mechanism, Release, register
 from dp.mechanisms.options import Optional, Whole
-from dp.privacy import tukey
+from dp.proofs import tukey
 from dp_privacy.errors import Refused
 
 SINGULAR = 1e-13  # eigenvalues of X'X below this share of the largest count as 0

@@ -4,7 +4,7 @@ from dp import losses
 from dp.mechanisms import register
 from dp.mechanisms.objective_perturbation import Tilted
 from dp.mechanisms.options import LOSS, TOLERANCE
-from dp.privacy.laplace_tilt import exact_epsilon
+from dp.proofs.laplace_tilt import exact_epsilon
 
 
 @register("objective_perturbation_cm08")

@@ -12,7 +12,7 @@ from dp.mechanisms import Mechanism, Parameters, Release, register
 from dp.mechanisms.gaussian_objective_perturbation import AMP
 from dp.mechanisms.options import Between, Choice, Ordinary, Positive, Whole, public_size
 from dp.noise import gaussian, laplace
-from dp.privacy import quadratics
+from dp.proofs import quadratics
 from dp_privacy import composition
 from dp_privacy.accounting import ADD_REMOVE, Guarantee, gaussian_sigma, none
 from dp_privacy.profiles import Gaussian

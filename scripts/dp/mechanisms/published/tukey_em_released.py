@@ -4,7 +4,7 @@ import math
 
 from dp.mechanisms import register
 from dp.mechanisms.tukey_em import ShellModel
-from dp.privacy import tukey
+from dp.proofs import tukey
 from dp_privacy.accounting import none
 
 
@@ -13,7 +13,7 @@ class TukeyEMReleased(ShellModel):
     """TukeyEM as in its authors' program, reimplemented from a description.
 
     The program's test has noise of scale epsilon/2 instead of 2/epsilon. Unlike that of
-    `dp.privacy.tukey`, it omits the deepest depth, and its distance k^ is -1 if no k satisfies the
+    `dp.proofs.tukey`, it omits the deepest depth, and its distance k^ is -1 if no k satisfies the
     condition. Depth i has the weight e^{epsilon i/2}, but the point comes from shell i + 1, between
     the boxes R_{i+1} and R_{i+2}. The point is not uniform there: to draw which coordinate is the
     first outside R_{i+2}, the program gives later coordinates the lengths of R_{i+2}, not of R_{i+1}.

@@ -1,6 +1,6 @@
 """Objective perturbation of Poisson regression with Gaussian noise: the privacy of the exact minimiser.
 
-Release, notation and densities are those of `dp.privacy.gaussian_tilt`: b ~ N(0, sigma^2 I), Lambda is the
+Release, notation and densities are those of `dp.proofs.gaussian_tilt`: b ~ N(0, sigma^2 I), Lambda is the
 same on all data sets, G(m)(e) is the Gaussian profile, m = R/sigma and r = R^2/Lambda. The loss of a record
 x with target v in [0, 1] is h(w.x) - v w.x (`dp.capped_exponential`), for any public offset. So its slope q
 = h' - v is in [-v, 1-v], its gradient is q x, and its curvature h'' is in [0, 1]. h' has a kink, so b(w) is
@@ -45,7 +45,7 @@ A record can attain its largest slope and its largest curvature at the same w, s
 at every Lambda.
 """
 
-from dp.privacy import gaussian_tilt
+from dp.proofs import gaussian_tilt
 from dp_privacy.accounting import REPLACE_ONE
 from dp_privacy.profiles import Curve
 

@@ -1,6 +1,6 @@
 """Calibrations of Gaussian objective perturbation as published: AMP, and Redberg, Koskela and Wang.
 
-They are for comparison; `dp.privacy.gaussian_tilt` proves the privacy that they really give. `slope` is
+They are for comparison; `dp.proofs.gaussian_tilt` proves the privacy that they really give. `slope` is
 kappa R, the bound on a record's gradient. `curvature` is sup l'' R^2.
 """
 

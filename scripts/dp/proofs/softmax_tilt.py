@@ -2,7 +2,7 @@
 
 The release is the W (d, K) that minimises F(W) + Lambda/2 ||W||^2 + <b, W>, where F is the *sum* of the
 losses log sum_j e^(w_j.x) - w_y.x, Lambda = n lambda > 0, and the d K entries of b are independent N(0,
-sigma^2). This extends the proof of `dp.privacy.gaussian_tilt`, which covers one slope per record, that is
+sigma^2). This extends the proof of `dp.proofs.gaussian_tilt`, which covers one slope per record, that is
 K = 2. Minimisers are exact; `composed_delta` adds the output noise that covers approximate ones.
 
 A record (x, y) with ||x|| = rho <= R and probabilities p = softmax(W^T x) has the gradient x a^T with a = p
@@ -66,7 +66,7 @@ classes: `tests/unit/test_softmax_tilt.py`).
 import math
 from functools import lru_cache
 
-from dp.privacy.gaussian_tilt import shared_parameter
+from dp.proofs.gaussian_tilt import shared_parameter
 from dp_privacy.accounting import REPLACE_ONE, gaussian_mu
 from dp_privacy.profiles import gaussian_profile
 from dp_privacy.sensitivities import vector_sum

@@ -1,3 +1,0 @@
-"""Proofs of mechanisms."""
-
-"""Proofs of mechanisms."""

@@ -6,11 +6,11 @@ from collections import Counter
 
 import numpy as np
 
-from dp.data import examples, wide
-from dp.data.components import BLOCK_ROWS
-from dp.data.preparation import Table, prepare
+from dp import rows as examples
 from dp.seeds import generator
-from study.data import readers
+from study.data import readers, wide
+from study.data.components import BLOCK_ROWS
+from study.data.preparation import Table, prepare
 from study.jobs import script
 from study.jobs.files import atomic, write_json
 
@@ -102,7 +102,7 @@ def main():
 
 
 def prepared(dataset, entry, seed, missing, clipped, replicate=0):
-    """(`dp.data.preparation.Table`, weights of a separating hyperplane or None, record of the steps).
+    """(`study.data.preparation.Table`, weights of a separating hyperplane or None, record of the steps).
 
     missing, clipped: Counters to which missing and clipped cells are added. replicate: 0 for the data set
     itself, otherwise the index of a further data set from the same distribution, which has no holdout.

@@ -5,13 +5,13 @@ import json
 
 import numpy as np
 
-from dp.data.examples import split_folds
 from dp.mechanisms import MECHANISMS
+from dp.rows import split_folds
 from dp.seeds import generator
-from dp.tuning import most_frequent_best
 from study.arguments import of_mechanism, of_release
 from study.configuration.families import expand
 from study.jobs import folds, script
+from study.jobs.cross_validation import most_frequent_best
 from study.jobs.files import read_json, write_csv, write_json
 
 

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from dp.data.examples import split_folds
+from dp.rows import split_folds
 from dp.seeds import generator
-from dp.tuning import cross_validate
 from study.data.prepared import Prepared
 from study.jobs import folds, script
+from study.jobs.cross_validation import cross_validate
 from study.jobs.files import read_json, write_csv, write_json
 
 

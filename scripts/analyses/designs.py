@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dp import losses
-from dp.data.examples import clip_rows
+from dp.rows import clip_rows
 
 COEFFICIENTS = np.array([2.0, -1.5, 1.0, 0.5, 0.0, 0.0])
 

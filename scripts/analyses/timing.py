@@ -6,9 +6,9 @@ import warnings
 import numpy as np
 
 from dp import losses
-from dp.data.examples import split_folds
 from dp.mechanisms import MECHANISMS
 from dp.noise import l2_laplace
+from dp.rows import split_folds
 from dp.seeds import generator
 from dp.solvers.fits import l2
 from study import arguments

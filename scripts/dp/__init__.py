@@ -7,7 +7,7 @@ The public interface is `__all__` of:
     inference     confidence intervals that include the privacy noise
 
 Other modules may change at any time: `solvers` (certified minima), `descents` (iterations with noise),
-`data` (rows), losses, evaluation and tuning.
+`proofs`, `rows`, losses, evaluation and tuning.
 """
 
 __all__ = [

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from dp import losses, metrics
-from dp.data.examples import Rows, slices
+from dp.rows import Rows, slices
 
 BLOCK_ELEMENTS = 1 << 13  # scores at a time: 64 kB, so that malloc reuses memory
 KEPT = 1 << 23  # maximum number of scores in memory: 64 MB

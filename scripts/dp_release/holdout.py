@@ -48,7 +48,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dp.data.examples import slices
+from dp.rows import slices
 from dp_privacy.accounting import REPLACE_ONE, Guarantee, gaussian_mu
 from dp_privacy.errors import Refused
 from dp_privacy.profiles import Curve, gaussian_profile, symmetric

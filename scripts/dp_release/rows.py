@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dp.data.examples import BLOCK_ROWS, slices
+from dp.rows import BLOCK_ROWS, slices
 from dp_privacy.errors import Refused
 
 __all__ = ["Category", "Label", "Number", "Schema"]

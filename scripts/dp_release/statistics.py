@@ -29,7 +29,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from dp.data.examples import slices
+from dp.rows import slices
 from dp_release.lattice import root
 from dp_release.tilt import BLOCK, Problem, U, split, unit_slopes
 

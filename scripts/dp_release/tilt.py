@@ -82,7 +82,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dp import losses
-from dp.data.examples import slices
+from dp.rows import slices
 from dp.solvers.newton import minimise
 from dp_privacy.errors import Refused
 from dp_release import lattice

@@ -14,10 +14,10 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from dp.comparison import beaten
-from dp.data.examples import simulate_separable
 from dp.evaluation import error_rate
 from dp.mechanisms import MECHANISMS, Mechanism
 from dp.noise import gaussian
+from dp.rows import simulate_separable
 from dp_audit import audit, replay
 from dp_privacy.profiles import Gaussian
 

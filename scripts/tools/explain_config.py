@@ -11,11 +11,11 @@ from collections import defaultdict
 
 import home  # noqa: F401, first: it makes scripts/ importable
 
-from dp.data.preparation import STEPS
 from dp.mechanisms import MECHANISMS
 from study import paths
 from study.configuration import kinds, options, sources
 from study.configuration.validation import SCHEMAS, in_yaml, read_yaml
+from study.data.preparation import STEPS
 
 INTRODUCTION = """\
 # Configuration

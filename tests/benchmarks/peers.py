@@ -54,11 +54,11 @@ from sklearn.linear_model import LogisticRegression
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))
 
-from dp.data.examples import normalise_rows, simulate_separable
 from dp.descents import full_batch, poisson
 from dp.evaluation import error_rate
 from dp.mechanisms import MECHANISMS
 from dp.noise import l2_laplace
+from dp.rows import normalise_rows, simulate_separable
 from dp.solvers.fits import fit_each
 from dp.solvers.newton import minimise
 from study.data.prepared import Prepared

@@ -437,7 +437,7 @@ def test_only_neighbours_are_a_pair():
 
 @pytest.mark.parametrize("name", pairs.PAIRS)
 def test_pairs_are_neighbours_within_their_bound(name):
-    from dp.data.examples import NUMBERS, check_rows
+    from dp.rows import NUMBERS, check_rows
 
     pair = pairs.find(name)
     classes = pair.arguments.get("classes", NUMBERS)

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dp.data.examples import normalise_rows
 from dp.mechanisms import MECHANISMS
+from dp.rows import normalise_rows
 from dp.solvers.fits import sum_intercept
 
 ROOT = Path(__file__).resolve().parents[2]

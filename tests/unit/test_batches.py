@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from checks.prediction import Protocol, predict
-from dp.data.preparation import Table, prepare
 from dp.mechanisms import MECHANISMS
 from dp_privacy.accounting import gaussian_epsilon
 from dp_privacy.errors import Refused
+from study.data.preparation import Table, prepare
 
 ROWS = np.random.default_rng(4).uniform(-1, 1, (30, 3))
 LABELS = np.where(ROWS @ [1.0, -2.0, 0.5] > 0, 1, -1)

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from dp.data.examples import simulate_unseparable
 from dp.evaluation import regularised_risk
-from dp.excess_risk import cm08_lemma_3, cm08_lemma_4
 from dp.mechanisms import MECHANISMS
+from dp.rows import simulate_unseparable
+from sources.chaudhuri_monteleoni_2008.excess_risk import cm08_lemma_3, cm08_lemma_4
 
 
 def test_values_by_hand():

@@ -8,10 +8,9 @@ import math
 import numpy as np
 import pytest
 
-from dp.data.examples import check_rows
-from dp.data.preparation import Table, prepare
 from dp.mechanisms import MECHANISMS, Mechanism, Release, tukey_em
 from dp.mechanisms.few_columns import FewColumns
+from dp.rows import check_rows
 from dp.seeds import generator
 from dp_audit import audit
 from dp_audit.branches import differences, neighbours, numbers
@@ -19,6 +18,7 @@ from dp_privacy import composition
 from dp_privacy.accounting import ADD_REMOVE, REPLACE_ONE
 from dp_privacy.errors import Refused
 from reference import OF_CLASSES
+from study.data.preparation import Table, prepare
 
 PRIVATE = sorted(name for name in MECHANISMS if MECHANISMS[name].private)
 

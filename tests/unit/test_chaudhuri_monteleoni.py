@@ -5,8 +5,7 @@ import pandas as pd
 import pytest
 
 from checks.results import Missing, Results
-from dp import excess_risk
-from sources.chaudhuri_monteleoni_2008 import checks
+from sources.chaudhuri_monteleoni_2008 import checks, excess_risk
 from study.configuration.experiment import Experiment
 
 

@@ -4,10 +4,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from dp.data.preparation import prepare
 from sources.einarsson_2018 import figures, tables
 from sources.einarsson_2018.analyses import class_counts, explained_variance, first_components
 from study.data import readers
+from study.data.preparation import prepare
 from study.jobs.files import write_json
 
 TITLE = {"title": "A title", "options": {"count": 5, "bins": 64, "components": [2, 9]}}

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from configured import forget_files
-from dp.data.preparation import STEPS
 from dp.mechanisms import MECHANISMS
 from project import ROOT
 from study import dependencies
 from study.configuration import kinds
+from study.data.preparation import STEPS
 from study.dependencies import canonical_code, digest, files_of_job
 
 CODE = '''

@@ -5,7 +5,7 @@ import pytest
 from sklearn import metrics as reference
 
 from dp import evaluation, metrics
-from dp.data.examples import Rows
+from dp.rows import Rows
 
 
 @pytest.fixture

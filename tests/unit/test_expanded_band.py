@@ -10,7 +10,7 @@ import pytest
 import yaml
 from scipy.optimize import minimize
 
-from dp.data import examples
+from dp.rows import maximum_margin_separator, simulate_expanded_band, simulate_separable
 from dp.seeds import generator
 from study.data import readers
 
@@ -18,8 +18,8 @@ from study.data import readers
 @pytest.mark.parametrize("columns", [2, 10])
 def test_separator_has_the_largest_margin(columns):
     """The reference is the quadratic program min ||w||^2 with all margins at least 1."""
-    X, y, true = examples.simulate_separable(500, columns, 0.05, generator(81, columns))
-    actual = examples.maximum_margin_separator(X, y)
+    X, y, true = simulate_separable(500, columns, 0.05, generator(81, columns))
+    actual = maximum_margin_separator(X, y)
     A = X * y[:, None]
     programme = minimize(
         lambda w: w @ w / 2, true / 0.05, jac=lambda w: w, method="SLSQP",
@@ -36,17 +36,17 @@ def test_separator_has_the_largest_margin(columns):
 def test_data_without_a_separator_are_refused():
     X = np.array([[1.0, 0], [-1, 0], [0, 1], [0, -1]])
     with pytest.raises(ValueError, match="not separable"):
-        examples.maximum_margin_separator(X, np.array([1, 1, -1, -1]))
+        maximum_margin_separator(X, np.array([1, 1, -1, -1]))
 
 
 def test_labels_are_flipped_in_the_band_of_the_estimated_separator_only():
     rows = 20_000
-    X, y, separator = examples.simulate_expanded_band(rows, 10, 0.03, 0.1, 0.2, generator(82))
-    true = examples.simulate_separable(rows, 10, 0.03, generator(82))
+    X, y, separator = simulate_expanded_band(rows, 10, 0.03, 0.1, 0.2, generator(82))
+    true = simulate_separable(rows, 10, 0.03, generator(82))
     np.testing.assert_array_equal(X, true[0])
     assert (np.abs(X @ true[2]) >= 0.03).all()
     assert np.linalg.norm(separator - true[2]) > 1e-4
-    np.testing.assert_array_equal(separator, examples.maximum_margin_separator(X, true[1]))
+    np.testing.assert_array_equal(separator, maximum_margin_separator(X, true[1]))
 
     flipped = y != true[1]
     band = np.abs(X @ separator) < 0.1
@@ -58,18 +58,18 @@ def test_labels_are_flipped_in_the_band_of_the_estimated_separator_only():
 
 def test_the_estimate_may_be_given():
     estimate = np.eye(3)[0]
-    X, y, separator = examples.simulate_expanded_band(
+    X, y, separator = simulate_expanded_band(
         300, 3, 0.03, 0.2, 1.0, generator(83), estimate=lambda X, y: estimate
     )
     np.testing.assert_array_equal(separator, estimate)
-    clean = examples.simulate_separable(300, 3, 0.03, generator(83))[1]
+    clean = simulate_separable(300, 3, 0.03, generator(83))[1]
     np.testing.assert_array_equal(y != clean, np.abs(X[:, 0]) < 0.2)
 
 
 @pytest.mark.parametrize("probability", [-0.1, 1.1, float("nan")])
 def test_a_flip_probability_is_checked(probability):
     with pytest.raises(ValueError, match="flip probability"):
-        examples.simulate_expanded_band(10, 2, 0.03, 0.1, probability, generator(84))
+        simulate_expanded_band(10, 2, 0.03, 0.1, probability, generator(84))
 
 
 def prepared(name, folder):

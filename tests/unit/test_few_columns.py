@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from dp.data.wide import simulate_signs
 from dp.mechanisms import MECHANISMS
 from dp.proofs import noisy_top
 from dp.seeds import generator
 from dp_privacy.errors import Refused
+from study.data.wide import simulate_signs
 
 NAMES = ("frank_wolfe", "coordinate_descent", "iterative_thresholding")
 ASKED = {"epsilon": 1.0, "delta": 1e-6}

@@ -4,9 +4,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from dp.data import examples
-from dp.data.components import distances_to_class_mean, principal_components
-from dp.data.preparation import STEPS, Table, prepare
+from dp.rows import check_rows, row_norms
+from study.data.components import distances_to_class_mean, principal_components
+from study.data.preparation import STEPS, Table, prepare
 
 X_ROWS = hnp.arrays(
     np.float64, st.tuples(st.integers(2, 12), st.just(2)), elements=st.floats(-1e6, 1e6)
@@ -41,7 +41,7 @@ CHAINS = {
 @settings(max_examples=60, deadline=None)
 def test_the_stated_bound_holds_for_all_rows(steps, X):
     prepared, record = prepare(table(X), steps)
-    examples.check_rows(prepared.X, prepared.y, prepared.bound)
+    check_rows(prepared.X, prepared.y, prepared.bound)
     assert prepared.X.shape == (len(X), len(prepared.columns))
     assert [entry["step"] for entry in record] == [name for name, _ in steps]
 
@@ -182,7 +182,7 @@ def test_pca_agrees_with_scikit_learn(standardised):
 def test_the_bound_after_pca_holds(X):
     bounded = STEPS["row_norm"].apply(table(X))
     actual = STEPS["pca"].apply(bounded, components=2)
-    examples.check_rows(actual.X, actual.y, actual.bound)
+    check_rows(actual.X, actual.y, actual.bound)
 
 
 @given(X=X_ROWS)
@@ -193,8 +193,8 @@ def test_max_norm_bounds_the_training_rows(X):
             STEPS["max_norm"].apply(table(X))
         return
     actual = STEPS["max_norm"].apply(table(X))
-    examples.check_rows(actual.X, actual.y, actual.bound)
-    np.testing.assert_allclose(examples.row_norms(actual.X).max(), 1, rtol=1e-12)
+    check_rows(actual.X, actual.y, actual.bound)
+    np.testing.assert_allclose(row_norms(actual.X).max(), 1, rtol=1e-12)
 
 
 def test_random_projection_keeps_squared_norms_on_average_but_gives_no_bound():
@@ -306,7 +306,7 @@ def test_a_one_hot_group_counts_once_in_the_bound():
     actual = STEPS["scale_to_bounds"].apply(data, age=[0, 100])
     assert actual.bound == pytest.approx(np.sqrt(2))
     np.testing.assert_array_equal(actual.X[:, 1:], group)
-    examples.check_rows(actual.X, actual.y, actual.bound)
+    check_rows(actual.X, actual.y, actual.bound)
     with pytest.raises(ValueError, match="no such column: 'job=a'"):
         STEPS["scale_to_bounds"].apply(data, **{"age": [0, 100], "job=a": [0, 1]})
     # Columns that are no longer zeros and ones form no group.
@@ -321,11 +321,11 @@ def test_distances_to_the_mean_of_the_class():
 
 def test_labels_of_several_classes():
     X = np.full((3, 2), 0.5)
-    examples.check_rows(X, np.array([0, 1, 2]), 1.0, classes=3)
+    check_rows(X, np.array([0, 1, 2]), 1.0, classes=3)
     with pytest.raises(ValueError, match="integers from 0 to 1"):
-        examples.check_rows(X, np.array([0, 1, 2]), 1.0, classes=2)
+        check_rows(X, np.array([0, 1, 2]), 1.0, classes=2)
     with pytest.raises(ValueError, match="labels must be -1 or 1"):
-        examples.check_rows(X, np.array([0, 1, 2]), 1.0)
+        check_rows(X, np.array([0, 1, 2]), 1.0)
 
 
 @pytest.mark.parametrize("step", ["scale_to_bounds", "scale_by_constants"])

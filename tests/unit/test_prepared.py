@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import prepare
-from dp.data.examples import Rows, check_rows
 from dp.evaluation import error_rate, regularised_risk
 from dp.mechanisms import MECHANISMS
+from dp.rows import Rows, check_rows
 from dp.solvers.fits import shared_fit
 from dp.solvers.newton import minimise
 from study.data import prepared

@@ -1,24 +1,24 @@
 import numpy as np
 import pytest
 
-from dp.data import examples
-from dp.data.preparation import Table, prepare
+from dp import rows
 from dp.evaluation import error_rate
 from dp.mechanisms import MECHANISMS
 from dp.seeds import generator
 from study.data.origins import has_public_rows, prepared_rows, resolve
+from study.data.preparation import Table, prepare
 
 
 def test_mixture():
     means, deviations = [[0.0, 0.0], [5.0, 1.0], [-5.0, 2.0]], [[0.1, 1.0]] * 3
-    X, y = examples.simulate_mixture(3001, means, deviations, generator(1))
+    X, y = rows.simulate_mixture(3001, means, deviations, generator(1))
     assert sorted(np.bincount(y)) == [1000, 1000, 1001]
     for label in range(3):
         points = X[y == label]
         np.testing.assert_allclose(points.mean(axis=0), means[label], atol=0.15)
         np.testing.assert_allclose(points.std(axis=0), [0.1, 1.0], rtol=0.1)
     with pytest.raises(ValueError, match="deviations"):
-        examples.simulate_mixture(10, means, [[0.1, 0.0]] * 3, generator(1))
+        rows.simulate_mixture(10, means, [[0.1, 0.0]] * 3, generator(1))
 
 
 def entry(**changes):
@@ -91,7 +91,7 @@ def test_coordinate_bounds_follow_the_steps():
     }
     assert MECHANISMS["output_perturbation"].of_data({"coordinate_bound": 1.0}) == {}
     with pytest.raises(ValueError, match="public bound"):
-        examples.check_coordinates(X, 9.0)
+        rows.check_coordinates(X, 9.0)
 
 
 def test_error_rate_of_classes():

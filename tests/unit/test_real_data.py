@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dp.data.preparation import STEPS
 from project import PEAK_MB
 from study import paths
 from study.configuration.validation import read_yaml
 from study.data import downloads, origins, readers
+from study.data.preparation import STEPS
 from study.data.prepared import Prepared
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -122,7 +122,7 @@ def test_two_digits(folder, published, name, low, high):
 
 def test_explained_variance_of_the_published_components(mnist, published):
     """Two components explain the 0.127 published for 4 and 9, but one explains the 0.162 for 0 and 1."""
-    from dp.data.components import principal_components
+    from study.data.components import principal_components
 
     data, _, _ = mnist
     first_two = published["explained_variance_first_two_components"]

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import search
-from dp.data.examples import reshuffle, split_folds
 from dp.evaluation import error_rate
 from dp.mechanisms import MECHANISMS
+from dp.rows import reshuffle, split_folds
 from dp.seeds import generator
 
 SEED, SIZE, SIMULATIONS, FOLDS = 5, 41, 3, 4

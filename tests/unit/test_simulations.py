@@ -4,10 +4,10 @@ from argparse import Namespace
 import numpy as np
 import pytest
 
-from dp.data.examples import reshuffle, simulation_rows
-from dp.tuning import most_frequent_best
+from dp.rows import reshuffle, simulation_rows
 from study import lambdas
 from study.jobs import folds
+from study.jobs.cross_validation import most_frequent_best
 
 
 @pytest.fixture

@@ -6,12 +6,12 @@ import sys
 import numpy as np
 import pytest
 
-from dp import tuning
 from dp.evaluation import error_rate
 from dp.seeds import generator
 from dp.solvers.lasso_scales import minimise_lasso
 from study.configuration.cell import Cell
 from study.configuration.experiment import Experiment
+from study.jobs import cross_validation as tuning
 
 
 def rows(n=600, d=3):

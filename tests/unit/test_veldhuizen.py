@@ -130,7 +130,7 @@ def test_the_plane_refuses_what_it_cannot_draw(tmp_path, columns, count):
 
 
 def test_the_scheme_has_the_sizes_that_the_folds_have(tmp_path):
-    from dp.data.examples import split_folds
+    from dp.rows import split_folds
 
     path = simulated(tmp_path / "a.npz", simulate="separable")
     fig = folds(Experiment("v", {"folds": 7}), {"title": "folds"}, {"a": path})

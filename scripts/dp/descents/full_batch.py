@@ -10,8 +10,8 @@ from itertools import pairwise
 import numpy as np
 
 from dp import losses
-from dp.data.examples import NUMBERS, ROUNDING, row_norms, slices
 from dp.descents import poisson
+from dp.rows import NUMBERS, ROUNDING, row_norms, slices
 from dp_privacy.errors import Refused
 
 BLOCK_ELEMENTS = 1 << 14  # scores computed at a time: 128 kB, which fits in the cache
@@ -22,7 +22,7 @@ LOSSES = ("logistic", "softmax", *(name for name, loss in losses.LOSSES.items() 
 
 
 def classes_of(loss: str, classes: int | None) -> int | str | None:
-    """The argument `classes` of `dp.data.examples.check_rows` for this loss."""
+    """The argument `classes` of `dp.rows.check_rows` for this loss."""
     if loss != "softmax":
         return NUMBERS if losses.get(loss).residual else None
     if classes is None or classes < 2:

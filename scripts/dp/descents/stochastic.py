@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from dp import losses
-from dp.data.examples import slices
+from dp.rows import slices
 from dp_privacy.errors import Refused
 
 CACHED = 1 << 15  # numbers processed at a time: 256 kB

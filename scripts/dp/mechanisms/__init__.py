@@ -39,8 +39,8 @@ from typing import NamedTuple
 import numpy as np
 
 from dp import losses
-from dp.data.examples import NUMBERS, Rows, check_coordinates, check_rows
 from dp.mechanisms.options import NonNegative, Optional, Ordinary, Whole, plain
+from dp.rows import NUMBERS, Rows, check_coordinates, check_rows
 from dp_privacy.accounting import ADD_REMOVE, REPLACE_ONE, Guarantee, gaussian_mu, none, unproven
 from dp_privacy.errors import Failed, Refused, did_you_mean
 
@@ -183,7 +183,7 @@ class Mechanism:
     reports: tuple = ()
     # Its functions whose branches and loops may depend on the rows. A comment says why this is private.
     may_branch: tuple = ()
-    # Whether X may be `dp.data.examples.Rows`, or floats of any precision, and is read in blocks.
+    # Whether X may be `dp.rows.Rows`, or floats of any precision, and is read in blocks.
     in_blocks = False
     # Whether `release` accepts public rows as `public` = (X, y), or `initial` weights that depend on
     # no private row.
@@ -340,7 +340,7 @@ class Mechanism:
 
         Parameters
         ----------
-        X : numpy.ndarray, (n, d), or dp.data.examples.Rows
+        X : numpy.ndarray, (n, d), or dp.rows.Rows
             Rows of norm at most `bound`.
         y : numpy.ndarray, (n,)
             Labels -1 and 1, labels 0, 1, .. of more classes, or numbers in [-1, 1] for a residual

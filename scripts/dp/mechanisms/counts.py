@@ -14,13 +14,13 @@ from typing import NamedTuple
 import numpy as np
 
 from dp.capped_exponential import CappedExponential
-from dp.data.examples import row_norms, slices
 from dp.mechanisms import Mechanism, Release, register, repeated
 from dp.mechanisms.gaussian_objective_perturbation import MOST_NOISE
 from dp.mechanisms.options import TOLERANCE, Between, Optional, Ordinary, Positive, Whole
 from dp.noise import gaussian, gaussian_reach
 from dp.proofs import counts_tilt, gaussian_tilt
 from dp.proofs.one_number import one_number
+from dp.rows import row_norms, slices
 from dp.solvers.newton import check_certifiable, least_tolerance, minimise
 from dp_privacy.accounting import gaussian_mu
 from dp_privacy.errors import Refused

@@ -5,7 +5,6 @@ import math
 import numpy as np
 
 from dp import losses
-from dp.data.examples import NUMBERS, check_rows
 from dp.descents import full_batch
 from dp.evaluation import error_rate
 from dp.mechanisms import Mechanism, Parameters, Release, register, repeated
@@ -20,6 +19,7 @@ from dp.mechanisms.options import (
     public_size,
 )
 from dp.proofs import last_iterate
+from dp.rows import NUMBERS, check_rows
 from dp_privacy.accounting import (
     ADD_REMOVE,
     classical_gaussian_sigma,

@@ -5,11 +5,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dp.data.examples import slices
 from dp.mechanisms import Mechanism, register
 from dp.mechanisms.options import Between, Option, Optional, Whole
 from dp.noise import gaussian
 from dp.proofs import quadratics
+from dp.rows import slices
 from dp_privacy.errors import Refused
 from dp_privacy.profiles import Gaussian
 

@@ -4,12 +4,12 @@ import math
 
 import numpy as np
 
-from dp.data.examples import slices
 from dp.mechanisms import Mechanism, register
 from dp.mechanisms.gaussian_objective_perturbation import CLIP, GaussianObjectivePerturbation, kind
 from dp.mechanisms.options import ADJACENCY, PUBLIC_N, Between, Optional, Positive, public_size
 from dp.noise import gaussian
 from dp.proofs.one_number import one_number
+from dp.rows import slices
 from dp_privacy.accounting import REPLACE_ONE, gaussian_mu
 from dp_privacy.errors import Refused
 from dp_privacy.profiles import Gaussian

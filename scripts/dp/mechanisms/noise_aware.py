@@ -6,13 +6,13 @@ from functools import partial
 import numpy as np
 
 from dp import losses
-from dp.data.examples import slices
 from dp.inference import FLOOR, Linearised, curvature_level, floored, linearise, logistic_change
 from dp.mechanisms import Parameters, Release, register
 from dp.mechanisms.gaussian_objective_perturbation import GaussianObjectivePerturbation, kind
 from dp.mechanisms.options import Between, Flag, Loss, public_size
 from dp.noise import gaussian
 from dp.proofs.quadratics import coefficients, isotropic
+from dp.rows import slices
 from dp_privacy import sensitivities
 from dp_privacy.errors import Refused
 

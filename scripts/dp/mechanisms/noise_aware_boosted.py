@@ -5,11 +5,11 @@ import math
 import numpy as np
 
 from dp import inference
-from dp.data.examples import slices
 from dp.mechanisms import register
 from dp.mechanisms.boosted_adassp import BoostedAdaSSP
 from dp.mechanisms.noise_aware import said
 from dp.mechanisms.options import Between, Choice
+from dp.rows import slices
 
 
 @register("noise_aware_boosted")

@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 
-from dp.data.examples import clip_rows
 from dp.mechanisms import Mechanism, register
 from dp.mechanisms.options import LOSS, Optional, Ordinary, Whole
 from dp.noise import gaussian, l2_laplace
+from dp.rows import clip_rows
 from dp.solvers.newton import minimise
 from dp_privacy.accounting import gaussian_sigma
 from dp_privacy.errors import Refused

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dp.data.examples import row_norms
+from dp.rows import row_norms
 
 BATCH = 4096
 

@@ -3,8 +3,8 @@
 import numpy as np
 
 from dp import losses
-from dp.data.examples import ROUNDING, row_norms, slices
 from dp.descents.distributed_lasso import soft_threshold
+from dp.rows import ROUNDING, row_norms, slices
 from dp.solvers.accelerated import proximal_descent, steps
 from dp.solvers.newton import least_tolerance
 

@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from dp import losses
-from dp.data.examples import NUMBERS, ROUNDING, Rows, as_rows, check_labels, row_norms
+from dp.rows import NUMBERS, ROUNDING, Rows, as_rows, check_labels, row_norms
 from dp.solvers import accelerated, quasi_newton
 from dp.solvers.passes import EPS, Direct, Implicit
 from dp_privacy.errors import Refused
@@ -59,7 +59,7 @@ def minimise(
 
     z_i is the margin y_i w.x_i, or the residual w.x_i - y_i of a residual loss (`dp.losses`).
 
-    X: (n, d), real numbers of any type, or `dp.data.examples.Rows`, read in blocks. y: (n,) in {-1, 1}, or
+    X: (n, d), real numbers of any type, or `dp.rows.Rows`, read in blocks. y: (n,) in {-1, 1}, or
     in [-1, 1] for a residual loss. lam: positive, one number or one per restart. linear: (restarts, d), or
     (d,) for one restart; None for zeros. loss: as for `dp.losses.get`. initial: starting points (d,) or
     (restarts, d), which do not affect the certificate. max_iterations: None for as many as needed, if

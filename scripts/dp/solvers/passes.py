@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from dp.data.examples import slices
+from dp.rows import slices
 
 BLOCK = 1 << 19  # bytes of a block of margins, which fits in the L2 cache with its results
 COPIED = 1 << 26  # maximum bytes (64 MB) of a copy of wide rows in the products' precision
@@ -19,7 +19,7 @@ EPS = np.finfo(float).eps
 class Passes:
     """Gradients and Hessians of the loss on the rows, in one precision.
 
-    X: (n, d), an array or `dp.data.examples.Rows`. y: (n,). loss: a `dp.losses.MarginLoss`. size: norm of a
+    X: (n, d), an array or `dp.rows.Rows`. y: (n,). loss: a `dp.losses.MarginLoss`. size: norm of a
     typical row. dtype: precision of the products in gradients.
     """
 

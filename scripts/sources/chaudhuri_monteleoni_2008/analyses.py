@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dp.excess_risk import BOUNDS
+from sources.chaudhuri_monteleoni_2008.excess_risk import BOUNDS
 from study.canonical import epsilon
 from study.configuration.cell import Cell
 from study.configuration.experiment import data_path
@@ -26,9 +26,10 @@ class ExcessRiskBounds(Options):
 def excess_risk_bounds(experiment, spec, inputs, seed, out):
     """How often a high-probability bound on the excess risk holds over the draws, and how loose it is.
 
-    options: `bounds`, method -> name of its bound in `dp.excess_risk.BOUNDS`; `deltas`, failure
-    probabilities. excess_quantile: the 1 - delta quantile of the draws' excess risk, which a valid bound
-    exceeds. looseness: the bound divided by this quantile.
+    options: `bounds`, method -> name of its bound in
+    `sources.chaudhuri_monteleoni_2008.excess_risk.BOUNDS`; `deltas`, failure probabilities.
+    excess_quantile: the 1 - delta quantile of the draws' excess risk, which a valid bound exceeds.
+    looseness: the bound divided by this quantile.
     """
     rows = []
     for cell, draws in inputs.groupby(list(Cell._fields), sort=False):

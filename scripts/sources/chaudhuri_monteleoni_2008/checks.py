@@ -6,7 +6,7 @@ import math
 from checks.paired import fold_means, interval
 from checks.results import Missing
 from checks.statements import Outcome
-from dp import excess_risk
+from sources.chaudhuri_monteleoni_2008 import excess_risk
 from study.configuration.inputs import NOTHING, RESULTS
 from study.configuration.kinds import check
 from study.configuration.options import Method, Options, Point
@@ -22,7 +22,8 @@ class BoundRatio(Options):
 
 @check(NOTHING, BoundRatio)
 def bound_ratio(results, *, first, second, lambdas, at_least, at_most):
-    """The ratio of two bounds of `dp.excess_risk` lies in [at_least, at_most] at each of the `lambdas`.
+    """The ratio of two bounds of `sources.chaudhuri_monteleoni_2008.excess_risk` lies in [at_least,
+    at_most] at each of the `lambdas`.
 
     Both are evaluated at the source's n, d, epsilon and delta, which cancel in the ratio.
     """

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 
 from dp import losses
-from dp.data.components import distances_to_class_mean, principal_components
 from dp.descents import stochastic
 from dp.mechanisms import MECHANISMS
 from dp.noise import l2_laplace
@@ -17,6 +16,7 @@ from study.configuration.experiment import data_path
 from study.configuration.inputs import DATA, FITS, TRAINED
 from study.configuration.kinds import analysis
 from study.configuration.options import Mechanism, Options
+from study.data.components import distances_to_class_mean, principal_components
 from study.data.prepared import Prepared
 from study.jobs import folds
 from study.jobs.files import atomic, read_json, write_csv

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 
-from dp.data.components import distances_to_class_mean
 from dp.mechanisms import MECHANISMS
 from dp_privacy.accounting import gaussian_sigma
 from plots import style
@@ -19,6 +18,7 @@ from study.configuration.experiment import data_path
 from study.configuration.inputs import ANALYSIS, CELLS, DATA, DRAWS, NOTHING, SEARCHES
 from study.configuration.kinds import figure
 from study.configuration.options import Options
+from study.data.components import distances_to_class_mean
 from study.data.prepared import Prepared
 from study.jobs.files import read_json
 

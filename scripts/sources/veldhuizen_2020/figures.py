@@ -131,7 +131,7 @@ def folds(experiment, spec, paths):
     ((_, path),) = paths.items()
     rows = read_json(path.removesuffix(".npz") + ".json")["rows"]
     count = experiment.folds
-    # As in dp.data.examples.split_folds: sizes differ by at most one, larger parts first.
+    # As in dp.rows.split_folds: sizes differ by at most one, larger parts first.
     sizes = np.full(count, rows // count) + (np.arange(count) < rows % count)
     tested = np.eye(count, dtype=bool)
     words = np.char.add(np.where(tested, "test\n", "train\n"), [f"{size:,}" for size in sizes])

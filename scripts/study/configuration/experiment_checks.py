@@ -4,8 +4,8 @@ Every function raises the error that `fail(key, text)` returns.
 """
 
 from dp import losses
-from dp.data.examples import simulation_rows, smallest_training_fold
 from dp.mechanisms import MECHANISMS
+from dp.rows import simulation_rows, smallest_training_fold
 from study import arguments, lambdas
 from study.configuration import kinds
 from study.data import origins, units

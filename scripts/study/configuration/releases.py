@@ -16,7 +16,6 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from dp.data.preparation import STEPS
 from dp_privacy.errors import Refused
 from dp_release import making, rows
 from dp_release.book import MODEL, Book, Budget
@@ -25,6 +24,7 @@ from study import paths
 from study.configuration.release_files import download, downloads, read
 from study.configuration.release_files import entry as data_set
 from study.configuration.validation import nearest, problem, read_yaml
+from study.data.preparation import STEPS
 from study.data.readers import other_delimiter
 
 TOP = 50  # number of lines in which a header is sought that is not the first line

@@ -1,1 +1,1 @@
-"""Find, download and read data sets, and read their prepared rows."""
+"""Find, download, read and prepare data sets, and read their prepared rows."""

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
-from dp.data.preparation import STEPS, Table
 from study import paths
 from study.configuration.validation import nearest
 from study.data import readers
+from study.data.preparation import STEPS, Table
 from study.data.readers_table import is_parquet, is_pickle
 
 FILES = paths.HOME / "config/files.yaml"

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from dp.data.examples import Rows
-from dp.data.preparation import PutOff
+from dp.rows import Rows
+from study.data.preparation import PutOff
 
 # bytes; larger arrays are memory-mapped, and rows that are larger as floats are read in blocks if possible
 LARGE = 1 << 28
@@ -77,7 +77,7 @@ class Prepared:
         """X (n, d) and y (n,) as floats, for some rows of a part.
 
         rows: row numbers; None for all. part: "", "test", "holdout", "public", "replicate1", ... in_blocks:
-        whether the caller only slices X. If so, a large X is returned as `dp.data.examples.Rows`, and
+        whether the caller only slices X. If so, a large X is returned as `dp.rows.Rows`, and
         `rows` is sorted in place.
         """
         suffix = f"_{part}" if part else ""

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
-from dp.data.preparation import Table
 from dp_release import rows as releasing
 from study import canonical
+from study.data.preparation import Table
 from study.data.readers_idx import read_images
 from study.data.readers_sparse import read_documents
 from study.data.readers_table import first_row, read_blocks
@@ -37,7 +37,7 @@ EMPTY = ("", "nan", "na", "n/a", "null", "?")  # cell contents that count as mis
 
 
 def read(entry, dataset, counts=None):
-    """The `dp.data.preparation.Table` of a data set's entry. counts: see `read_csv`."""
+    """The `study.data.preparation.Table` of a data set's entry. counts: see `read_csv`."""
     source = entry["source"]
     counts = Counter() if counts is None else counts
     train_rows = None

@@ -7,8 +7,8 @@ from itertools import product
 
 import numpy as np
 
-from dp.data.examples import reshuffle, split_folds
 from dp.evaluation import bounded_loss, error_rate, mean_squared_error
+from dp.rows import reshuffle, split_folds
 from dp.seeds import generator
 from study import canonical
 from study.data.prepared import Prepared

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dp.data.examples import slices
+from dp.rows import slices
 
 
 def simulate_signs(

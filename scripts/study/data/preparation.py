@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dp.data import examples
-from dp.data.components import BLOCK_ROWS, blocks, moments, principal_components
+from dp.rows import clip_rows, normalise_rows, row_norms, slices
+from study.data.components import BLOCK_ROWS, blocks, moments, principal_components
 
 
 class PutOff(NamedTuple):
@@ -199,7 +199,7 @@ def scale_to_bounds(table: Table, /, **bounds) -> Table:
 @step(private_rows=False)
 def row_norm(table: Table) -> Table:
     """Each row divided by its own norm: ||x|| = 1."""
-    return _changed(table, examples.normalise_rows(table.X), bound=1.0)
+    return _changed(table, normalise_rows(table.X), bound=1.0)
 
 
 @step(private_rows=False)
@@ -207,7 +207,7 @@ def clip(table: Table, radius: float) -> Table:
     """Rows longer than a public radius shortened to it, then all divided by it: ||x|| <= 1."""
     if not radius > 0:
         raise ValueError(f"clip: the radius must be positive, not {radius}")
-    clipped = examples.clip_rows(_finite(table.X, lambda X: X / radius))
+    clipped = clip_rows(_finite(table.X, lambda X: X / radius))
     return _changed(table, clipped, bound=1.0)
 
 
@@ -269,9 +269,9 @@ def max_norm(table: Table) -> Table:
     if not largest > 0:
         raise ValueError("max_norm: every training row is zero")
     X = table.X / largest  # so squares neither underflow nor overflow
-    X /= examples.row_norms(X[: table.train_rows]).max()
-    long = np.flatnonzero(examples.row_norms(X[: table.train_rows]) > 1)  # from rounding
-    X[long] = examples.clip_rows(X[long])
+    X /= row_norms(X[: table.train_rows]).max()
+    long = np.flatnonzero(row_norms(X[: table.train_rows]) > 1)  # from rounding
+    X[long] = clip_rows(X[long])
     return _changed(table, X, bound=1.0)
 
 
@@ -339,7 +339,7 @@ def apply_row_wise(table: Table, steps: list[tuple[str, dict]], overwrite: bool 
     if not steps or not len(table.y):
         return table
     X, block = None, table
-    for rows in examples.slices(len(table.y), BLOCK_ROWS):
+    for rows in slices(len(table.y), BLOCK_ROWS):
         block = table._replace(X=table.X[rows], y=table.y[rows], train_rows=None)
         for name, options in steps:
             block = STEPS[name].apply(block, **options)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dp.data.examples import slices
+from dp.rows import slices
 
 BLOCK_ROWS = 8192  # rows converted to floats at a time: 51 MB of 28 x 28 pixels
 

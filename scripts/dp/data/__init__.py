@@ -1,1 +1,0 @@
-"""Rows of data: simulation, preparation, splits, principal components."""

@@ -20,7 +20,8 @@ from functools import cache
 from itertools import groupby
 from pathlib import Path
 
-from dp.mechanisms import MECHANISMS, added_folder
+from dp.mechanisms import MECHANISMS
+from dp.registry import added_folder
 from study.configuration import kinds
 
 ROOT = Path(__file__).resolve().parents[1]  # scripts/, which is on every job's sys.path

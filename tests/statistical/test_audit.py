@@ -15,8 +15,8 @@ import reference
 from dp import noise
 from dp.losses import get
 from dp.mechanisms import MECHANISMS, Mechanism, Release
-from dp.mechanisms.options import Loss, NonNegative
 from dp.mechanisms.output_perturbation import Perturbed
+from dp.options import Loss, NonNegative
 from dp.proofs.laplace_tilt import exact_epsilon
 from dp.seeds import generator
 from dp_audit import audit, pairs

@@ -8,7 +8,7 @@ import pytest
 
 import attack
 from configured import forget_files
-from dp import mechanisms
+from dp import registry
 from dp.mechanisms import MECHANISMS
 from dp_audit import audit, replay
 from dp_audit.branches import differences
@@ -32,7 +32,7 @@ def folder(tmp_path, monkeypatch):
     yield tmp_path
     for name in [name for name in MECHANISMS._loaded if name.startswith("added_")]:
         del MECHANISMS._loaded[name]
-    mechanisms._files.cache_clear()
+    registry._files.cache_clear()
     for name in [name for name in sys.modules if name.partition(".")[0] == "mechanisms"]:
         del sys.modules[name]
     forget_files()
@@ -70,7 +70,7 @@ class Own(AdaSSP):
 def test_all_mechanisms_of_an_added_file_are_unproven_whichever_is_used_first(folder, monkeypatch):
     file = folder / "mechanisms/added_mean.py"
     file.write_text(file.read_text() + OTHERS)
-    mechanisms._files.cache_clear()
+    registry._files.cache_clear()
     monkeypatch.setattr(MECHANISMS, "_loaded", {})
     monkeypatch.delitem(sys.modules, "dp.mechanisms.sufficient_statistics", raising=False)
     names = ["added_mean", "added_half", "added_adassp"]

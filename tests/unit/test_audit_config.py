@@ -41,9 +41,9 @@ def test_a_familys_bounds_hold_together():
 
 
 def test_a_mechanism_without_an_entry_is_attacked_all_the_same(monkeypatch):
-    from dp import mechanisms
+    from dp import registry
     from dp.mechanisms import MECHANISMS, Mechanism
-    from dp.mechanisms.options import ADJACENCY, PUBLIC_N, Whole
+    from dp.options import ADJACENCY, PUBLIC_N, Whole
 
     class Own(Mechanism):
         def _guarantee(self, n, d, p):
@@ -74,8 +74,8 @@ def test_a_mechanism_without_an_entry_is_attacked_all_the_same(monkeypatch):
         "add_remove": AddRemove,
     }
     files = dict.fromkeys(kinds, ("dp.mechanisms.own", False))
-    files |= mechanisms._files(None)
-    monkeypatch.setattr(mechanisms, "_files", lambda added: files)
+    files |= registry._files(None)
+    monkeypatch.setattr(registry, "_files", lambda added: files)
     for name, kind in kinds.items():
         monkeypatch.setitem(MECHANISMS._loaded, name, kind())
         MECHANISMS[name].name = name

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from dp.mechanisms import MECHANISMS, Parameters
+from dp.mechanism import Parameters
+from dp.mechanisms import MECHANISMS
 from dp.mechanisms.boosted_adassp import boost
 from dp.mechanisms.iterative_hessian_mixing import calibrate, wishart
 from dp.mechanisms.published.boosted_adassp_released import smallest_positive_eigenvalue

@@ -13,7 +13,9 @@ import reference
 from dp import losses
 from dp.evaluation import regularised_risk
 from dp.mechanisms import MECHANISMS, Mechanism, Release
-from dp.mechanisms.options import (
+from dp.mechanisms.output_perturbation import sensitivity
+from dp.noise import l2_laplace
+from dp.options import (
     Between,
     Choice,
     Flag,
@@ -26,8 +28,6 @@ from dp.mechanisms.options import (
     Settings,
     Whole,
 )
-from dp.mechanisms.output_perturbation import sensitivity
-from dp.noise import l2_laplace
 from dp.proofs.laplace_tilt import calibrate, exact_epsilon
 from dp.seeds import generator
 from dp.solvers.newton import minimise

@@ -7,7 +7,7 @@ import pytest
 
 from dp import noise
 from dp.mechanisms import MECHANISMS, Mechanism
-from dp.mechanisms.options import ADJACENCY, PUBLIC_N
+from dp.options import ADJACENCY, PUBLIC_N
 from dp.seeds import generator
 from dp.solvers.newton import minimise
 from dp_audit import audit, pairs, replay

@@ -74,7 +74,7 @@ def modules_by_name(job):
         used = used_by(experiment)
         for program in entry["options"].get("programs", {}).values():
             used |= {program["mechanism"], program["repaired"]}
-        any_of_them = "dp/mechanisms/__init__.py" in job["project"]
+        any_of_them = "dp/registry.py" in job["project"]
         return [kind.module, *(sorted(map(MECHANISMS.module, used)) if any_of_them else [])]
     return []
 
@@ -208,7 +208,7 @@ def test_modules_are_loaded_by_name_only_in_known_places():
             if name in ("import_module", "__import__", "runpy", "exec_module"):
                 results.add(path.relative_to(SCRIPTS).as_posix())
     assert results == {
-        "dp/mechanisms/__init__.py",
+        "dp/registry.py",
         "study/configuration/kinds.py",  # a kind's module is digested with its job
         "study/data/readers_table.py",  # pyarrow, if it is installed
         "study/jobs/fork.py",  # imports what job scripts import anyway
@@ -232,9 +232,7 @@ def test_a_run_job_imports_numpy_and_nothing_else(finished):
         assert set(job["packages"]) - set(bare) == {"numpy"}, job["script"]
         assert "study/configuration/kinds.py" not in job["project"]
         assert "study/configuration/config.py" not in job["project"]
-        mechanisms = [
-            p for p in job["project"] if re.match(r"dp/mechanisms/(?!__init__|options)", p)
-        ]
+        mechanisms = [p for p in job["project"] if re.match(r"dp/mechanisms/(?!__init__)", p)]
         assert len(mechanisms) <= 1 or job["script"] != "run.py"
 
 
@@ -247,7 +245,7 @@ def test_importing_the_mechanisms_imports_numpy_and_no_mechanism():
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
     )
-    assert done.stdout.splitlines() == ["dp.mechanisms.options", ""]
+    assert done.stdout.splitlines() == ["", ""]
 
 
 def test_attacks_do_not_depend_on_how_experiments_are_configured():

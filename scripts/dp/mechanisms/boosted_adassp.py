@@ -10,9 +10,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dp.mechanisms import Mechanism, Parameters, register
-from dp.mechanisms.options import ADJACENCY, PUBLIC_N, Ordinary, Whole, public_size, unused_size
+from dp.mechanism import Parameters
+from dp.mechanisms import Mechanism, register
 from dp.noise import gaussian
+from dp.options import ADJACENCY, PUBLIC_N, Ordinary, Whole, public_size, unused_size
 from dp.proofs import quadratics
 from dp_privacy import sensitivities
 from dp_privacy.profiles import Gaussian

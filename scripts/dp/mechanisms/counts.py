@@ -14,10 +14,11 @@ from typing import NamedTuple
 import numpy as np
 
 from dp.capped_exponential import CappedExponential
-from dp.mechanisms import Mechanism, Release, register, repeated
+from dp.mechanism import repeated
+from dp.mechanisms import Mechanism, Release, register
 from dp.mechanisms.gaussian_objective_perturbation import MOST_NOISE
-from dp.mechanisms.options import TOLERANCE, Between, Optional, Ordinary, Positive, Whole
 from dp.noise import gaussian, gaussian_reach
+from dp.options import TOLERANCE, Between, Optional, Ordinary, Positive, Whole
 from dp.proofs import counts_tilt, gaussian_tilt
 from dp.proofs.one_number import one_number
 from dp.rows import row_norms, slices

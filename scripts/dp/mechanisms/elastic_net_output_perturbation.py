@@ -1,8 +1,9 @@
 """Output perturbation of an elastic net: `lasso_output_perturbation`, repaired."""
 
-from dp.mechanisms import Parameters, register
-from dp.mechanisms.options import TOLERANCE, Optional, Positive
+from dp.mechanism import Parameters
+from dp.mechanisms import register
 from dp.mechanisms.output_perturbation import Perturbed, certificate, sensitivity
+from dp.options import TOLERANCE, Optional, Positive
 
 
 @register("elastic_net_output_perturbation")

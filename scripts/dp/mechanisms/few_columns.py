@@ -11,8 +11,8 @@ import numpy as np
 
 from dp import losses
 from dp.mechanisms import Mechanism, register
-from dp.mechanisms.options import Between, Choice, Optional, Ordinary, Whole
 from dp.noise import gaussian
+from dp.options import Between, Choice, Optional, Ordinary, Whole
 from dp.proofs import noisy_top
 from dp_privacy.accounting import REPLACE_ONE
 from dp_privacy.profiles import approximate

@@ -22,8 +22,8 @@ from functools import partial
 import numpy as np
 
 from dp.mechanisms import Mechanism, Release, register
-from dp.mechanisms.options import Choice, Positive, Whole
 from dp.noise import gaussian, laplace
+from dp.options import Choice, Positive, Whole
 from dp.proofs import quadratics
 from dp_privacy.accounting import classical_gaussian_sigma as classical_sigma
 from dp_privacy.accounting import gaussian_epsilon, gaussian_sigma, none

@@ -17,9 +17,11 @@ import numpy as np
 
 from dp import losses
 from dp.clipped_logistic import ClippedLogistic
-from dp.mechanisms import Parameters, register
+from dp.mechanism import Parameters
+from dp.mechanisms import register
 from dp.mechanisms.objective_perturbation import Tilted
-from dp.mechanisms.options import (
+from dp.noise import gaussian, gaussian_reach
+from dp.options import (
     ADJACENCY,
     LOSS,
     PUBLIC_N,
@@ -31,7 +33,6 @@ from dp.mechanisms.options import (
     Positive,
     public_size,
 )
-from dp.noise import gaussian, gaussian_reach
 from dp.proofs import gaussian_tilt, published_tilt
 from dp.solvers.newton import check_certifiable
 from dp_privacy.accounting import ADD_REMOVE, REPLACE_ONE, Guarantee

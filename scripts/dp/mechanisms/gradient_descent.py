@@ -7,17 +7,9 @@ import numpy as np
 from dp import losses
 from dp.descents import full_batch
 from dp.evaluation import error_rate
-from dp.mechanisms import Mechanism, Parameters, Release, register, repeated
-from dp.mechanisms.options import (
-    ADJACENCY,
-    PUBLIC_N,
-    Choice,
-    Flag,
-    Ordinary,
-    Positive,
-    Whole,
-    public_size,
-)
+from dp.mechanism import Parameters, repeated
+from dp.mechanisms import Mechanism, Release, register
+from dp.options import ADJACENCY, PUBLIC_N, Choice, Flag, Ordinary, Positive, Whole, public_size
 from dp.proofs import last_iterate
 from dp.rows import NUMBERS, check_rows
 from dp_privacy.accounting import (

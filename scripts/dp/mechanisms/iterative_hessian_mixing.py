@@ -10,15 +10,7 @@ import numpy as np
 
 from dp.mechanisms import Mechanism, register
 from dp.mechanisms.boosted_adassp import boost
-from dp.mechanisms.options import (
-    ADJACENCY,
-    PUBLIC_N,
-    Between,
-    Ordinary,
-    Whole,
-    public_size,
-    unused_size,
-)
+from dp.options import ADJACENCY, PUBLIC_N, Between, Ordinary, Whole, public_size, unused_size
 from dp.proofs import quadratics, sketches
 from dp_privacy.accounting import gaussian_mu
 from dp_privacy.errors import Refused

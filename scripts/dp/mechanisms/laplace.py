@@ -4,7 +4,8 @@ import math
 
 import numpy as np
 
-from dp.mechanisms import Parameters, register
+from dp.mechanism import Parameters
+from dp.mechanisms import register
 from dp.mechanisms.nonprivate import weight_statistics
 from dp.mechanisms.output_perturbation import (
     OutputPerturbation,

@@ -5,8 +5,9 @@ import math
 import numpy as np
 
 from dp.descents import distributed_lasso
-from dp.mechanisms import Mechanism, Release, register, repeated
-from dp.mechanisms.options import Choice, Flag, NonNegative, Optional, Ordinary, Positive, Whole
+from dp.mechanism import repeated
+from dp.mechanisms import Mechanism, Release, register
+from dp.options import Choice, Flag, NonNegative, Optional, Ordinary, Positive, Whole
 from dp_privacy.accounting import gaussian_sigma
 
 

@@ -6,8 +6,8 @@ from typing import NamedTuple
 import numpy as np
 
 from dp.mechanisms import Mechanism, register
-from dp.mechanisms.options import Between, Option, Optional, Whole
 from dp.noise import gaussian
+from dp.options import Between, Option, Optional, Whole
 from dp.proofs import quadratics
 from dp.rows import slices
 from dp_privacy.errors import Refused

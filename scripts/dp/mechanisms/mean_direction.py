@@ -6,8 +6,8 @@ import numpy as np
 
 from dp.mechanisms import Mechanism, register
 from dp.mechanisms.gaussian_objective_perturbation import CLIP, GaussianObjectivePerturbation, kind
-from dp.mechanisms.options import ADJACENCY, PUBLIC_N, Between, Optional, Positive, public_size
 from dp.noise import gaussian
+from dp.options import ADJACENCY, PUBLIC_N, Between, Optional, Positive, public_size
 from dp.proofs.one_number import one_number
 from dp.rows import slices
 from dp_privacy.accounting import REPLACE_ONE, gaussian_mu

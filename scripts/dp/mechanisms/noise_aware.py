@@ -7,10 +7,11 @@ import numpy as np
 
 from dp import losses
 from dp.inference import FLOOR, Linearised, curvature_level, floored, linearise, logistic_change
-from dp.mechanisms import Parameters, Release, register
+from dp.mechanism import Parameters
+from dp.mechanisms import Release, register
 from dp.mechanisms.gaussian_objective_perturbation import GaussianObjectivePerturbation, kind
-from dp.mechanisms.options import Between, Flag, Loss, public_size
 from dp.noise import gaussian
+from dp.options import Between, Flag, Loss, public_size
 from dp.proofs.quadratics import coefficients, isotropic
 from dp.rows import slices
 from dp_privacy import sensitivities

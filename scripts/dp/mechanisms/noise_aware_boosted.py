@@ -8,7 +8,7 @@ from dp import inference
 from dp.mechanisms import register
 from dp.mechanisms.boosted_adassp import BoostedAdaSSP
 from dp.mechanisms.noise_aware import said
-from dp.mechanisms.options import Between, Choice
+from dp.options import Between, Choice
 from dp.rows import slices
 
 

@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from dp.mechanisms import Mechanism, Release, join, register, repeated
-from dp.mechanisms.options import LOSS, Choice
+from dp.mechanism import join, repeated
+from dp.mechanisms import Mechanism, Release, register
+from dp.options import LOSS, Choice
 from dp.solvers.fits import FITS, INTERCEPTS, fit_options, sum_intercept_path
 from dp.solvers.lasso_scales import SCALES
 from dp_privacy.errors import Refused

@@ -16,8 +16,8 @@ import numpy as np
 
 from dp import losses
 from dp.mechanisms import Mechanism, Release, register
-from dp.mechanisms.options import LOSS, TOLERANCE, Choice, stated_size
 from dp.noise import l2_laplace, l2_laplace_reach
+from dp.options import LOSS, TOLERANCE, Choice, stated_size
 from dp.proofs.laplace_tilt import calibrate, margin_loss
 from dp.solvers.newton import check_certifiable, minimise
 from dp_privacy.errors import Refused

@@ -3,9 +3,10 @@
 import numpy as np
 
 from dp import losses
-from dp.mechanisms import Mechanism, Parameters, Release, register
-from dp.mechanisms.options import ADJACENCY, LOSS, TOLERANCE, public_size
+from dp.mechanism import Parameters
+from dp.mechanisms import Mechanism, Release, register
 from dp.noise import gaussian, l2_laplace
+from dp.options import ADJACENCY, LOSS, TOLERANCE, public_size
 from dp.solvers.fits import FITS, fit_options
 from dp.solvers.newton import check_certifiable
 from dp_privacy.accounting import REPLACE_ONE

@@ -7,8 +7,8 @@ import numpy as np
 from dp import losses
 from dp.descents import stochastic
 from dp.mechanisms import Mechanism, register
-from dp.mechanisms.options import Optional, Ordinary, Whole
 from dp.noise import gaussian
+from dp.options import Optional, Ordinary, Whole
 from dp_privacy.errors import Refused
 from dp_privacy.profiles import Gaussian
 

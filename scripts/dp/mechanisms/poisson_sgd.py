@@ -4,15 +4,7 @@ import math
 
 from dp.mechanisms import register
 from dp.mechanisms.gradient_descent import LOSS, Classifier
-from dp.mechanisms.options import (
-    ADJACENCY,
-    PUBLIC_N,
-    Between,
-    Ordinary,
-    Positive,
-    Whole,
-    public_size,
-)
+from dp.options import ADJACENCY, PUBLIC_N, Between, Ordinary, Positive, Whole, public_size
 from dp_privacy import composition
 from dp_privacy.errors import Refused
 from dp_privacy.profiles import Gaussian

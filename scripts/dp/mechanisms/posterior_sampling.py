@@ -11,7 +11,7 @@ The rejection sampler never gives up, because giving up would distinguish data s
 import numpy as np
 
 from dp.mechanisms import Mechanism, register
-from dp.mechanisms.options import Choice, Ordinary
+from dp.options import Choice, Ordinary
 from dp.proofs import posterior
 from dp_privacy.errors import Refused
 

@@ -10,8 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from dp.evaluation import bounded_loss
-from dp.mechanisms import FACTS, MECHANISMS, Mechanism, Release, register
-from dp.mechanisms.options import Between, Choice, Name, Positive, Settings
+from dp.mechanism import FACTS
+from dp.mechanisms import MECHANISMS, Mechanism, Release, register
+from dp.options import Between, Choice, Name, Positive, Settings
 from dp.proofs import selection
 from dp_privacy.accounting import Guarantee, gaussian_epsilon, gaussian_mu
 from dp_privacy.errors import Refused, did_you_mean

@@ -11,10 +11,11 @@ import math
 import numpy as np
 
 from dp.descents import full_batch
-from dp.mechanisms import Mechanism, Parameters, register
+from dp.mechanism import Parameters
+from dp.mechanisms import Mechanism, register
 from dp.mechanisms.gradient_descent import Classifier, gradient_norm
-from dp.mechanisms.options import ADJACENCY, PUBLIC_N, Between, Choice, Optional, Whole, public_size
 from dp.noise import gaussian
+from dp.options import ADJACENCY, PUBLIC_N, Between, Choice, Optional, Whole, public_size
 from dp.proofs.quadratics import inverse, noisy
 from dp_privacy import sensitivities
 from dp_privacy.profiles import Gaussian

@@ -9,8 +9,8 @@ import numpy as np
 from dp import losses
 from dp.descents import stochastic
 from dp.mechanisms import Mechanism, Release, register
-from dp.mechanisms.options import LOSS, Choice, Flag, Optional, Ordinary, Positive, Whole
 from dp.noise import l2_laplace
+from dp.options import LOSS, Choice, Flag, Optional, Ordinary, Positive, Whole
 
 CHUNK_BYTES = 1 << 28  # maximum size of rows and noise held at once
 EXAMPLES_BYTES = 1 << 22  # maximum size of all runs' batches in one step, to fit the L3 cache

@@ -7,18 +7,11 @@ solver's error, as in `dp.mechanisms.gaussian_objective_perturbation`.
 import numpy as np
 
 from dp.descents.full_batch import classes_of
-from dp.mechanisms import Mechanism, Parameters, Release, register
+from dp.mechanism import Parameters
+from dp.mechanisms import Mechanism, Release, register
 from dp.mechanisms.gaussian_objective_perturbation import MOST_NOISE, Plan, certified, moved
-from dp.mechanisms.options import (
-    ADJACENCY,
-    PUBLIC_N,
-    TOLERANCE,
-    Between,
-    Ordinary,
-    public_size,
-    stated_size,
-)
 from dp.noise import gaussian, gaussian_reach
+from dp.options import ADJACENCY, PUBLIC_N, TOLERANCE, Between, Ordinary, public_size, stated_size
 from dp.proofs import softmax_tilt
 from dp.solvers import softmax
 from dp.solvers.newton import check_certifiable

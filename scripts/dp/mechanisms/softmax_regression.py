@@ -3,8 +3,9 @@
 import numpy as np
 
 from dp.descents.full_batch import classes_of, mean_gradient
-from dp.mechanisms import Mechanism, Release, register, repeated
-from dp.mechanisms.options import Ordinary, Whole
+from dp.mechanism import repeated
+from dp.mechanisms import Mechanism, Release, register
+from dp.options import Ordinary, Whole
 
 
 @register("softmax_regression")

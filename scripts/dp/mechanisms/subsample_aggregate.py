@@ -5,8 +5,8 @@ import math
 import numpy as np
 
 from dp.mechanisms import Mechanism, register
-from dp.mechanisms.options import LOSS, Optional, Ordinary, Whole
 from dp.noise import gaussian, l2_laplace
+from dp.options import LOSS, Optional, Ordinary, Whole
 from dp.rows import clip_rows
 from dp.solvers.newton import minimise
 from dp_privacy.accounting import gaussian_sigma

@@ -9,8 +9,8 @@ import math
 import numpy as np
 
 from dp.mechanisms import Mechanism, Release, register
-from dp.mechanisms.options import Choice
 from dp.noise import gaussian
+from dp.options import Choice
 from dp.proofs import quadratics
 from dp_privacy.accounting import gaussian_epsilon, gaussian_sigma
 from dp_privacy.profiles import Gaussian

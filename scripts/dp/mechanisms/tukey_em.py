@@ -6,7 +6,7 @@ Amin, Joseph, Ribero, Vassilvitskii (ICLR 2023). `dp.proofs.tukey` has the proof
 import numpy as np
 
 from dp.mechanisms import Mechanism, Release, register
-from dp.mechanisms.options import Optional, Whole
+from dp.options import Optional, Whole
 from dp.proofs import tukey
 from dp_privacy.errors import Refused
 

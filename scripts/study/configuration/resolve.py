@@ -3,7 +3,7 @@
 import re
 
 from dp.mechanisms import MECHANISMS
-from dp.mechanisms.options import Positive
+from dp.options import Positive
 from dp.solvers.fits import fit_options
 from study import canonical, facts
 from study.configuration import (

@@ -1,8 +1,8 @@
 """The mean of y x with noise: a direction between two classes."""
 
 from dp.mechanisms import Mechanism, register
-from dp.mechanisms.options import Positive
 from dp.noise import l2_laplace
+from dp.options import Positive
 
 
 @register("noisy_mean")

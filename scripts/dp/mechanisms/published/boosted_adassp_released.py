@@ -6,8 +6,8 @@ import numpy as np
 
 from dp.mechanisms import Mechanism, Release, register
 from dp.mechanisms.boosted_adassp import boost
-from dp.mechanisms.options import Whole
 from dp.noise import gaussian
+from dp.options import Whole
 from dp.proofs import quadratics
 from dp_privacy import sensitivities
 from dp_privacy.accounting import ADD_REMOVE, gaussian_epsilon, none

@@ -4,8 +4,8 @@ import math
 
 from dp.mechanisms import register
 from dp.mechanisms.laplace import Coordinates
-from dp.mechanisms.options import Choice
 from dp.mechanisms.output_perturbation import OutputPerturbation, certificate, sensitivity
+from dp.options import Choice
 from dp.solvers.fits import INTERCEPTS
 from dp_privacy.accounting import none
 

@@ -5,7 +5,7 @@ import numpy as np
 from dp.descents.distributed_lasso import Preparation, printed_threshold
 from dp.mechanisms import register
 from dp.mechanisms.lasso import DistributedLasso
-from dp.mechanisms.options import Choice, Flag, NonNegative, Positive, Whole
+from dp.options import Choice, Flag, NonNegative, Positive, Whole
 
 LIMIT = 1e150  # the squares of larger weights overflow
 

@@ -4,9 +4,10 @@ import math
 
 import numpy as np
 
-from dp.mechanisms import Parameters, register
-from dp.mechanisms.options import TOLERANCE, Choice
+from dp.mechanism import Parameters
+from dp.mechanisms import register
 from dp.mechanisms.output_perturbation import Perturbed, sensitivity
+from dp.options import TOLERANCE, Choice
 from dp.solvers.lasso_scales import SCALES, weight_beside_mean
 from dp_privacy.accounting import none
 

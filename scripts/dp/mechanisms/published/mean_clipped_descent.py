@@ -2,9 +2,10 @@
 
 import math
 
-from dp.mechanisms import Parameters, register
+from dp.mechanism import Parameters
+from dp.mechanisms import register
 from dp.mechanisms.gradient_descent import LOSS, STEPS, Descent, gradient_norm
-from dp.mechanisms.options import Choice, Ordinary
+from dp.options import Choice, Ordinary
 from dp_privacy.accounting import classical_gaussian_sigma, gaussian_epsilon, gaussian_sigma
 from dp_privacy.profiles import Gaussian
 

@@ -3,7 +3,7 @@
 from dp import losses
 from dp.mechanisms import register
 from dp.mechanisms.objective_perturbation import Tilted
-from dp.mechanisms.options import LOSS, TOLERANCE
+from dp.options import LOSS, TOLERANCE
 from dp.proofs.laplace_tilt import exact_epsilon
 
 

@@ -8,10 +8,11 @@ import math
 
 import numpy as np
 
-from dp.mechanisms import Mechanism, Parameters, Release, register
+from dp.mechanism import Parameters
+from dp.mechanisms import Mechanism, Release, register
 from dp.mechanisms.gaussian_objective_perturbation import AMP
-from dp.mechanisms.options import Between, Choice, Ordinary, Positive, Whole, public_size
 from dp.noise import gaussian, laplace
+from dp.options import Between, Choice, Ordinary, Positive, Whole, public_size
 from dp.proofs import quadratics
 from dp_privacy import composition
 from dp_privacy.accounting import ADD_REMOVE, Guarantee, gaussian_sigma, none

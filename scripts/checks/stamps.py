@@ -18,7 +18,7 @@ from study.data import origins
 from study.dependencies import digest
 
 SETTINGS = ("repetitions", "divisions", "subsets", "labels", "draws", "restarts", "tune")
-SCRIPTS = {"analysis": ("analyses", "analyse.py"), "table": ("tables", "table.py")}
+SCRIPTS = {"analysis": ("analyses", "jobs/analyse.py"), "table": ("tables", "jobs/table.py")}
 
 
 class About(NamedTuple):
@@ -83,7 +83,7 @@ class Stamper:
             "judge": _digest(
                 [
                     *(digest(script, *about.modules) for script in about.judges),
-                    *(digest(script) for script in ("aggregate.py", "guarantees.py")),
+                    *(digest(script) for script in ("jobs/aggregate.py", "jobs/guarantees.py")),
                 ]
             ),
             "data": self._data({*about.datasets, *(n for e in parts[1:] for n in e.datasets)}),
@@ -99,7 +99,7 @@ class Stamper:
                 tuple(sorted({cell.dataset for cell in cells})) or tuple(self.experiment.datasets),
                 tuple(checks),
                 tuple(modules_of_checks(self.experiment, section)),
-                ("compare.py", "readings.py", "check.py"),
+                ("jobs/compare.py", "jobs/readings.py", "jobs/check.py"),
             )
         methods = (method,) if method in self.experiment.methods else ()
         datasets = (dataset,) if dataset else tuple(self.experiment.datasets)
@@ -108,9 +108,11 @@ class Stamper:
             if not methods:
                 methods = tuple(self.experiment.methods)
             modules = modules_of_checks(self.experiment, "claims")
-            judges = ("compare.py", "readings.py", "check.py")
+            judges = ("jobs/compare.py", "jobs/readings.py", "jobs/check.py")
             return About(methods, datasets, (spec,), tuple(modules), judges)
-        return About(methods, datasets, (), judges=() if section == "cells" else ("recommend.py",))
+        return About(
+            methods, datasets, (), judges=() if section == "cells" else ("jobs/recommend.py",)
+        )
 
     def _others(self, entries):
         named = [
@@ -131,7 +133,7 @@ class Stamper:
             own = origins.own_files(entry["source"], self.files).values()
             pinned = [self.files.get(p.rpartition("/")[2], {}).get("sha256") for p in places]
             facts.append([name, entry, pinned, origins.content(own)])
-        return _digest([self.seed, digest("prepare.py"), facts])
+        return _digest([self.seed, digest("jobs/prepare.py"), facts])
 
 
 def _settings(experiment, methods):
@@ -156,11 +158,11 @@ def _code(experiment, methods, entries):
     digests = set()
     for label in methods:
         method = experiment.methods[label]
-        digests.add(digest("run.py", *modules_of(method)))
-        digests |= {digest("fit.py")} if experiment.fit_label(label) else set()
-        digests |= {digest("tune.py")} if method["lambda"] == "tuned" else set()
+        digests.add(digest("jobs/run.py", *modules_of(method)))
+        digests |= {digest("jobs/fit.py")} if experiment.fit_label(label) else set()
+        digests |= {digest("jobs/tune.py")} if method["lambda"] == "tuned" else set()
         if method.get("search"):
-            digests.add(digest("search.py", *modules_of(method)))
+            digests.add(digest("jobs/search.py", *modules_of(method)))
     for entry in entries:
         for key, (section, script) in SCRIPTS.items():
             named = entry.get(key)
@@ -169,12 +171,12 @@ def _code(experiment, methods, entries):
             digests.add(of_entry(experiment, section, named, script))
             of = experiment.values[section][named].get("analysis")
             if of in experiment.analyses:
-                digests.add(of_entry(experiment, "analyses", of, "analyse.py"))
+                digests.add(of_entry(experiment, "analyses", of, "jobs/analyse.py"))
         if "tune" in experiment.values and (entry.get("table") or _reads_tuning(entry)):
-            digests.add(digest("tune.py"))
+            digests.add(digest("jobs/tune.py"))
         mechanism = entry.get("options", {}).get("mechanism")
         if mechanism in MECHANISMS:
-            digests.add(digest("run.py", MECHANISMS.module(mechanism)))
+            digests.add(digest("jobs/run.py", MECHANISMS.module(mechanism)))
     return sorted(digests)
 
 

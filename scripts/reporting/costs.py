@@ -15,7 +15,7 @@ COLUMNS = (
 class Measured(NamedTuple):
     """The cost of one job, in seconds and MB.
 
-    rule: the script, usually named after its rule. experiment: the folder of results, such as an
+    rule: the job, usually named after its rule. experiment: the folder of results, such as an
     experiment's or "data". path: the log's path below the rule's folder.
     """
 

@@ -1,1 +1,1 @@
-"""Code that the workflow and its job scripts share: configuration, cells, paths and files."""
+"""Code that the workflow and its jobs share: configuration, cells, paths and files."""

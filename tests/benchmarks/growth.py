@@ -44,16 +44,16 @@ COLUMNS = ("n", "seconds", "passes", "ns_per_row", "ns_per_pass", "fit_seconds",
 COLUMNS += ("data_mb", "beside_data_mb", "fit_beside_data_mb")
 
 
-def job(script, *arguments):
+def job(name, *arguments):
     """CPU seconds and peak memory in bytes."""
-    command = [sys.executable, SCRIPTS / script, *map(str, arguments)]
+    command = [sys.executable, SCRIPTS / "job.py", name, *map(str, arguments)]
     with tempfile.TemporaryFile() as said:
         process = subprocess.Popen(command, stderr=said)
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
         if process.returncode:
             said.seek(0)
-            sys.exit(f"{script} failed: {said.read().decode()}")
+            sys.exit(f"{name} failed: {said.read().decode()}")
     return used.ru_utime + used.ru_stime, used.ru_maxrss * 1024
 
 
@@ -72,13 +72,13 @@ def jobs(folder, n, columns, simulations, runs):
         "steps": [{"row_norm": {}}],
     }
     out = ["--out-npz", npz, "--out-json", meta]
-    job("prepare.py", "--dataset", "rows", "--entry", json.dumps(entry), "--seed", 1, *out)
+    job("prepare", "--dataset", "rows", "--entry", json.dumps(entry), "--seed", 1, *out)
     common = ["--data", npz, "--meta", meta, "--experiment", "growth", "--dataset", "rows"]
     common += ["--simulations", simulations, "--train-size", n, "--seed", 1, "--lam", LAMBDA]
-    fitted = least([job("fit.py", *common, "--fit", "l2", "--out", fit) for _ in range(runs)])
+    fitted = least([job("fit", *common, "--fit", "l2", "--out", fit) for _ in range(runs)])
     common += ["--method", "objective_perturbation", "--mechanism", "objective_perturbation"]
     common += ["--epsilon", EPSILON, "--restarts", RESTARTS, "--fit", fit]
-    ran = least([job("run.py", *common, "--out", folder / f"{n}.csv") for _ in range(runs)])
+    ran = least([job("run", *common, "--out", folder / f"{n}.csv") for _ in range(runs)])
     result = npz.stat().st_size, passes(npz, fit, n, columns)
     npz.unlink()
     return fitted, ran, *result

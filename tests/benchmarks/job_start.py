@@ -44,8 +44,8 @@ def processor():
 
 def job(mechanism):
     return (
-        "import sys, run; from dp.mechanisms import MECHANISMS;"
-        f"MECHANISMS[{mechanism!r}]; sys.argv = ['run.py', '--help'];"
+        "import sys; from jobs import run; from dp.mechanisms import MECHANISMS;"
+        f"MECHANISMS[{mechanism!r}]; sys.argv = ['run', '--help'];"
         "run.main()"
     )
 

@@ -1,4 +1,4 @@
-"""Times the reading of a table of 10 million rows and 10 columns, and `scripts/prepare.py` on it.
+"""Times the reading of a table of 10 million rows and 10 columns, and `scripts/jobs/prepare.py` on it.
 
     python tests/benchmarks/reading.py [rows] [plain|quoted|missing|gzip]
 
@@ -84,7 +84,15 @@ def main():
         wall, cpu, peak = measured(READ, json.dumps(entry))
         print(text.format("read", wall, cpu, peak))
         out = ["--seed", "1", "--out-npz", f"{folder}/t.npz", "--out-json", f"{folder}/t.json"]
-        job = ["scripts/prepare.py", "--dataset", "large", "--entry", json.dumps(entry), *out]
+        job = [
+            "scripts/job.py",
+            "prepare",
+            "--dataset",
+            "large",
+            "--entry",
+            json.dumps(entry),
+            *out,
+        ]
         print(text.format("prepare", *measured(PREPARE, *job)))
         if min(wall, cpu) > LIMIT[0] * max(1, rows / 1e7) or peak > LIMIT[1] * max(1, rows / 1e7):
             sys.exit("over the limit")

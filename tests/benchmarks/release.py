@@ -52,7 +52,7 @@ def adult():
         return None
     with tempfile.TemporaryDirectory() as folder:
         npz, meta = Path(folder, "adult.npz"), Path(folder, "adult.json")
-        command = [sys.executable, "scripts/prepare.py", "--dataset", "adult", "--seed", "1"]
+        command = [sys.executable, "scripts/job.py", "prepare", "--dataset", "adult", "--seed", "1"]
         command += ["--entry", json.dumps(entry), "--out-npz", npz, "--out-json", meta]
         subprocess.run(command, cwd=ROOT, check=True)
         return Prepared(npz).floats(np.arange(ROWS))

@@ -128,10 +128,10 @@ def main():
         Path(data_path("cm08_separable", "json")).parent.mkdir(parents=True, exist_ok=True)
         Path(data_path("cm08_separable", "json")).write_text(json.dumps(meta))
         words, stated = ("--experiment", study.to_json()), "results/cm08/guarantees.csv"
-        *guarantees, _ = measured(project, "scripts/guarantees.py", *words, "--out", stated)
+        *guarantees, _ = measured(project, "scripts/job.py", "guarantees", *words, "--out", stated)
         report(f"guarantees, {len(paths)} cells", guarantees, LIMITS["aggregate"], over)
         words += ("--guarantees", stated, "--seed", "1", "--out", "results/cm08/results.csv")
-        *aggregation, _ = measured(project, "scripts/aggregate.py", *words)
+        *aggregation, _ = measured(project, "scripts/job.py", "aggregate", *words)
         report(f"aggregate, {len(paths)} run files", aggregation, LIMITS["aggregate"], over)
     if over:
         sys.exit(f"over the limit: {', '.join(over)}")

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-import forecasts
 from conftest import answer
+from jobs import forecasts
 from plots import style
 from reporting import answers, costs, dots, recommendations, road
 from reporting import ledger as ledgers
@@ -327,7 +327,7 @@ def test_the_page_of_a_study_begins_with_a_forecast_that_opens_no_rows(project, 
     Path("config/releases/back.yaml").write_text(release)
     Path("config/releases/lost.yaml").write_text(release.replace("clinic\n", "nowhere\n", 1))
     assert all("No forecast yet" in each["says"][0] for each in road.road())
-    monkeypatch.setattr(sys, "argv", ["forecasts.py", "--out", paths.FORECASTS()])
+    monkeypatch.setattr(sys, "argv", ["forecasts", "--out", paths.FORECASTS()])
     forecasts.main()
     Path("config/releases/new.yaml").write_text(release)
     actual, lost, new = road.road()

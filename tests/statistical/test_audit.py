@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from scipy.optimize import brentq, minimize
 from scipy.stats import binomtest
 
-import attack as script
 import reference
 from dp import noise
 from dp.losses import get
@@ -22,6 +21,7 @@ from dp.seeds import generator
 from dp_audit import audit, pairs
 from dp_privacy import intervals
 from dp_privacy.accounting import REPLACE_ONE, Guarantee, gaussian_sigma
+from jobs import attack as script
 from study.configuration import audits
 
 

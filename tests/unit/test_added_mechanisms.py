@@ -6,13 +6,13 @@ import sys
 
 import pytest
 
-import attack
 from configured import forget_files
 from dp import registry
 from dp.mechanisms import MECHANISMS
 from dp_audit import audit, replay
 from dp_audit.branches import differences
 from dp_privacy.errors import Refused
+from jobs import attack
 from project import ROOT
 from study import dependencies
 
@@ -99,10 +99,10 @@ def test_its_digest_follows_its_code_wherever_it_is(folder, tmp_path_factory, mo
 
     def digest():
         forget_files()
-        return dependencies.digest("run.py", module)
+        return dependencies.digest("jobs/run.py", module)
 
     first = digest()
-    assert first != dependencies.digest("run.py")
+    assert first != dependencies.digest("jobs/run.py")
     elsewhere = shutil.copytree(folder, tmp_path_factory.mktemp("moved") / "study")
     monkeypatch.setenv("DP_MECHANISMS", str(elsewhere / "mechanisms"))
     assert digest() == first

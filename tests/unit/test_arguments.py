@@ -14,7 +14,7 @@ import pytest
 from configured import configured
 from dp.mechanisms import MECHANISMS
 from dp.seeds import generator
-from guarantees import Guarantees
+from jobs.guarantees import Guarantees
 from study import arguments
 from study.configuration.cell import Cell
 from study.configuration.experiment import data_path
@@ -84,7 +84,7 @@ def cases():
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """The prepared data sets that need no download, and public facts about the others."""
-    import prepare
+    from jobs import prepare
 
     folder = tmp_path_factory.mktemp("project")
     for overlay in OVERLAYS:
@@ -97,7 +97,7 @@ def folder(tmp_path_factory):
             if "sklearn" in source or "simulate" in source:
                 words = ["--dataset", name, "--entry", json.dumps(datasets[name]), "--seed", 1]
                 words += ["--out-npz", data, "--out-json", meta]
-                with mock.patch.object(sys, "argv", ["prepare.py", *map(str, words)]):
+                with mock.patch.object(sys, "argv", ["prepare", *map(str, words)]):
                     prepare.main()
                 continue
             facts = origins.public_facts(datasets[name])
@@ -127,7 +127,7 @@ def rows(data, meta, size):
 def test_the_noise_that_is_stated_is_the_noise_that_is_drawn(folder, monkeypatch):
     monkeypatch.chdir(folder)
     # The cost of group privacy takes seconds to compute, and does not affect the noise.
-    monkeypatch.setattr("guarantees.of_group", lambda one, size: (one.epsilon, one.delta))
+    monkeypatch.setattr("jobs.guarantees.of_group", lambda one, size: (one.epsilon, one.delta))
     for case in cases():
         stated_is_drawn(folder, *case)
 
@@ -192,8 +192,7 @@ def test_what_is_taken_as_public_reaches_the_reason(folder, monkeypatch):
 
 
 def test_spending_says_that_cells_do_not_compose(folder, monkeypatch, tmp_path):
-    import guarantees
-    import spending
+    from jobs import guarantees, spending
 
     monkeypatch.chdir(folder)
     experiment = configuration("default")[1]["patton"].to_json()

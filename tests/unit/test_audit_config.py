@@ -149,12 +149,12 @@ def test_an_attack_depends_on_no_other_mechanism():
 
     folder = ROOT / "dp/mechanisms"
     for name in ("output_perturbation", "objective_perturbation", "dp_sgd", "adassp"):
-        files = set(files_of_job("attack.py", MECHANISMS.module(name)))
+        files = set(files_of_job("jobs/attack.py", MECHANISMS.module(name)))
         own = {path.name for path in files if path.parent == folder} - {"__init__.py"}
         module = MECHANISMS.module(name).rpartition(".")[2] + ".py"
         needed = {
             path.name
-            for path in files_of_job("run.py", MECHANISMS.module(name))
+            for path in files_of_job("jobs/run.py", MECHANISMS.module(name))
             if path.parent == folder
         }
         assert module in own <= needed

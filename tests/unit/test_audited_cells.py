@@ -2,7 +2,7 @@
 
 import pytest
 
-from audited_cells import audited, low_bits, variant_of
+from jobs.audited_cells import audited, low_bits, variant_of
 
 ATTACK = {
     "attack": "worst", "epsilon": "1", "n": "2", "d": "3", "delta": "0",

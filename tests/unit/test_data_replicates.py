@@ -29,7 +29,7 @@ def prepared(tmp_path, name, **more):
     out = [str(tmp_path / f"{name}.{suffix}") for suffix in ("npz", "json")]
     words = ["--dataset", "d", "--entry", json.dumps(entry), "--seed", "3"]
     words += ["--out-npz", out[0], "--out-json", out[1]]
-    subprocess.run([sys.executable, "scripts/prepare.py", *words], check=True)
+    subprocess.run([sys.executable, "scripts/job.py", "prepare", *words], check=True)
     return Prepared(out[0]), json.loads((tmp_path / f"{name}.json").read_text())
 
 

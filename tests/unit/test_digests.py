@@ -236,9 +236,9 @@ def test_a_package_of_six_files_moves_and_no_digest_changes(digest_of, package):
 def test_the_report_does_not_import_the_release_library():
     sections = (*kinds.SECTIONS.values(), kinds.CHECKS)
     modules = {kind.module for section in sections for kind in section.values()}
-    files = {path.as_posix() for path in files_of_job("report.py", *modules)}
+    files = {path.as_posix() for path in files_of_job("jobs/report.py", *modules)}
     assert any(path.endswith("reporting/road.py") for path in files)
-    own = {path.as_posix() for path in files_of_job("forecasts.py")}
+    own = {path.as_posix() for path in files_of_job("jobs/forecasts.py")}
     library = {path for path in own if "/releasing/" in path}
     assert len(library) > 10 and not library & files
 
@@ -303,7 +303,9 @@ def test_no_digest_of_this_project_changes_when_a_package_moves(at, tmp_path):
     scripts = sorted(path.name for path in (ROOT / "scripts").glob("*.py"))
 
     def digests():
-        return {name: digest(name) for name in scripts} | {m: digest("run.py", m) for m in modules}
+        return {name: digest(name) for name in scripts} | {
+            m: digest("jobs/run.py", m) for m in modules
+        }
 
     here, moved = ROOT / "scripts", tmp_path / "scripts"
     places = {"dp.descents": "steps", "study.data": "rooms.upper.data"}
@@ -330,5 +332,6 @@ def test_no_digest_of_this_project_changes_when_a_package_moves(at, tmp_path):
     at(moved)
     assert digests() == before
     assert any(
-        path.is_relative_to(moved / "steps") for path in files_of_job("run.py", "dp.mechanisms.sgd")
+        path.is_relative_to(moved / "steps")
+        for path in files_of_job("jobs/run.py", "dp.mechanisms.sgd")
     )

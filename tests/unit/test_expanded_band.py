@@ -78,7 +78,7 @@ def prepared(name, folder):
     out = folder / f"{name}.npz"
     subprocess.run(
         [
-            sys.executable, "scripts/prepare.py", "--dataset", name, "--entry", json.dumps(entry),
+            sys.executable, "scripts/job.py", "prepare", "--dataset", name, "--entry", json.dumps(entry),
             "--seed", "3", "--out-npz", out, "--out-json", out.with_suffix(".json"),
         ],
         check=True,

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from aggregate import COLUMNS
 from configured import changed, configured
 from dp.mechanisms import MECHANISMS
+from jobs.aggregate import COLUMNS
 from project import ROOT
 from study import lambdas
 from study.configuration import families, publications, sources

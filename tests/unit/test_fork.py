@@ -14,6 +14,7 @@ from project import ROOT
 from study.jobs import ask, cost, fork
 
 SCRIPTS = ROOT / "scripts"
+JOB = SCRIPTS / "job.py"
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +46,7 @@ def children(server):
 def test_a_fork_is_like_a_job_that_is_started(forks, tmp_path):
     (tmp_path / "a.csv").write_text("x\n1\n")
     (tmp_path / "b.csv").write_text("x\n2\n")
-    words = (SCRIPTS / "concatenate.py", "a.csv", "b.csv", "--out")
+    words = (JOB, "concatenate", "a.csv", "b.csv", "--out")
     status, out, err = ended(start(forks[0], *words, "of_fork.csv", cwd=tmp_path))
     assert (status, out) == (0, "")
     assert cost.LINE.fullmatch(err.strip())[1] == "concatenate"
@@ -55,13 +56,18 @@ def test_a_fork_is_like_a_job_that_is_started(forks, tmp_path):
 
 
 def test_status_and_message_are_those_of_the_job(forks, tmp_path):
-    script = SCRIPTS / "concatenate.py"
-    status, _, err = ended(start(forks[0], script, "none.csv", "--out", "o.csv", cwd=tmp_path))
+    words = JOB, "concatenate"
+    status, _, err = ended(start(forks[0], *words, "none.csv", "--out", "o.csv", cwd=tmp_path))
     assert status == 1 and err.startswith("error: ") and "none.csv" in err
-    status, _, err = ended(start(forks[0], script, "--nonsense"))
-    assert status == 2 and "concatenate.py: error:" in err
-    status, out, _ = ended(start(forks[0], SCRIPTS / "table.py", "--help"))
-    assert status == 0 and out.startswith("usage: table.py")
+    status, _, err = ended(start(forks[0], *words, "--nonsense"))
+    assert status == 2 and "concatenate: error:" in err
+    status, out, _ = ended(start(forks[0], JOB, "table", "--help"))
+    assert status == 0 and out.startswith("usage: table ")
+
+
+def test_an_unknown_job_is_refused_with_the_nearest_name():
+    done = subprocess.run([sys.executable, JOB, "agregate"], capture_output=True, text=True)
+    assert done.returncode == 1 and "did you mean 'aggregate'?" in done.stderr
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="processes are looked up in /proc")
@@ -70,7 +76,7 @@ def test_a_fork_ends_with_who_asked_and_the_other_way_round(forks, tmp_path):
     os.mkfifo(tmp_path / "in.csv")
     light, _ = forks[1]
     for kill_the_job in (False, True):
-        words = (SCRIPTS / "concatenate.py", tmp_path / "in.csv", "--out", tmp_path / "o.csv")
+        words = (JOB, "concatenate", tmp_path / "in.csv", "--out", tmp_path / "o.csv")
         process = start(forks[0], *words)
         wait_for(lambda: children(light))
         if kill_the_job:
@@ -84,9 +90,9 @@ def test_a_fork_ends_with_who_asked_and_the_other_way_round(forks, tmp_path):
 
 def test_without_the_processes_a_job_starts_by_itself(tmp_path):
     environment = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
-    process = start(tmp_path, SCRIPTS / "concatenate.py", "--help", env=environment)
+    process = start(tmp_path, JOB, "concatenate", "--help", env=environment)
     status, out, _ = ended(process)
-    assert status == 0 and out.startswith("usage: concatenate.py")
+    assert status == 0 and out.startswith("usage: concatenate ")
 
 
 def wait_for(condition, seconds=120):

@@ -140,7 +140,7 @@ def test_a_study_has_kinds_of_its_own(tmp_path):
         from study import dependencies
         from study.configuration import kinds, options
         kind = kinds.FIGURES["title"]
-        files = [path.name for path in dependencies.files_of_job("figure.py", kind.module)]
+        files = [path.name for path in dependencies.files_of_job("jobs/figure.py", kind.module)]
         print(json.dumps([options.defaults(kind.options), kind.function(0, {"words": "w"}, 0), files]))
     """
     defaults, drawn, files = json.loads(run(program, study(tmp_path)))

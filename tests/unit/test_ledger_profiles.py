@@ -4,13 +4,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import attack
 from dp.mechanisms import MECHANISMS, Mechanism
 from dp.noise import gaussian
 from dp.seeds import generator
 from dp_audit import audit
 from dp_privacy.accounting import REPLACE_ONE, Guarantee
 from dp_privacy.profiles import Gaussian
+from jobs import attack
 from plots.profiles import profiles
 
 DELTAS = (0.01, 0.1, 0.3)

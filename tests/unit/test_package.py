@@ -87,7 +87,7 @@ use rule * from dp as dp_*
 def test_a_module_by_github_is_refused_with_the_reason(tmp_path):
     """git fetches a local repository in place of the GitHub address."""
     repository, use = tmp_path / "repository", tmp_path / "use"
-    for name in ("Snakefile", "workflow/rules/common.smk", "scripts/run.py"):
+    for name in ("Snakefile", "workflow/rules/common.smk", "scripts/job.py"):
         (repository / name).parent.mkdir(parents=True, exist_ok=True)
         (repository / name).write_bytes((ROOT / name).read_bytes())
     git = ("git", "-C", repository, "-c", "user.name=n", "-c", "user.email=n@example.org")

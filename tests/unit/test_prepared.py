@@ -7,12 +7,12 @@ from argparse import Namespace
 import numpy as np
 import pytest
 
-import prepare
 from dp.evaluation import error_rate, regularised_risk
 from dp.mechanisms import MECHANISMS
 from dp.rows import Rows, check_rows
 from dp.solvers.fits import shared_fit
 from dp.solvers.newton import minimise
+from jobs import prepare
 from study.data import prepared
 from study.data.prepared import Prepared
 from study.jobs import folds
@@ -176,6 +176,6 @@ def test_clipped_cells_are_counted(tmp_path, monkeypatch):
         *("--out-npz", str(tmp_path / "d.npz")),
         *("--out-json", str(tmp_path / "d.json")),
     ]
-    monkeypatch.setattr("sys.argv", ["prepare.py", *words])
+    monkeypatch.setattr("sys.argv", ["jobs/prepare.py", *words])
     prepare.main()
     assert json.loads((tmp_path / "d.json").read_text())["clipped"] == {"a": 2}

@@ -277,7 +277,7 @@ def test_settings_searched_on_public_rows(tmp_path):
     (tmp_path / "data.json").write_text(json.dumps(meta))
     entry = {"grid": {"radius": [20.0, 0.01]}, "folds": 3, "rows": "public", "by": "bounded_loss"}
     command = [
-        *(sys.executable, "scripts/search.py", "--data", tmp_path / "data.npz"),
+        *(sys.executable, "scripts/job.py", "search", "--data", tmp_path / "data.npz"),
         *("--meta", tmp_path / "data.json", "--experiment", "e", "--dataset", "d"),
         *("--search", "s", "--grid", json.dumps(entry), "--folds", "4", "--train-size", "50"),
         *("--mechanism", "gaussian_objective_perturbation", "--epsilon", "40", "--seed", "1"),

@@ -54,7 +54,7 @@ def test_prepared_parts(share, tmp_path, monkeypatch):
     import json
     import sys
 
-    import prepare as script
+    from jobs import prepare as script
     from study.data.prepared import Prepared
 
     changes = {} if share else {"public_rows": 30, "public_shift": [100.0, 0.0]}
@@ -63,7 +63,7 @@ def test_prepared_parts(share, tmp_path, monkeypatch):
     npz, meta = tmp_path / "d.npz", tmp_path / "d.json"
     arguments = ["--dataset", "d", "--entry", json.dumps(configuration), "--seed", "1"]
     arguments += ["--out-npz", str(npz), "--out-json", str(meta)]
-    monkeypatch.setattr(sys, "argv", ["prepare.py", *arguments])
+    monkeypatch.setattr(sys, "argv", ["prepare", *arguments])
     script.main()
     actual, facts = Prepared(npz), json.loads(meta.read_text())
     X_public, _ = actual.floats(part="public")

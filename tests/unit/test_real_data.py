@@ -51,7 +51,7 @@ def entry(name):
     return json.loads(text)
 
 
-# Runs a job's script and prints its peak memory in MB.
+# Runs a job and prints its peak memory in MB.
 MEASURE = f"""
 import runpy, sys
 {PEAK_MB}
@@ -65,7 +65,7 @@ print(peak_mb())
 def prepare(name, folder):
     """Run a data set's prepare job, and return its .npz, .json and peak memory in MB."""
     npz, meta = folder / f"{name}.npz", folder / f"{name}.json"
-    script = ["scripts/prepare.py", "--dataset", name, "--entry", json.dumps(entry(name))]
+    script = ["scripts/job.py", "prepare", "--dataset", name, "--entry", json.dumps(entry(name))]
     out = ["--seed", "1", "--out-npz", str(npz), "--out-json", str(meta)]
     done = subprocess.run(
         [sys.executable, "-c", MEASURE, *script, *out], cwd=ROOT, capture_output=True, text=True

@@ -394,7 +394,7 @@ def test_forecasts_execute_only_files_in_their_digest(tmp_path):
     for card in json.loads((tmp_path / "forecasts.json").read_text()):
         assert card["cost"] and "No forecast" not in card["says"][0], card
     own = {file for file in done.stdout.split() if file.startswith(str(ROOT / "scripts"))}
-    known = files_of_job("forecasts.py", MECHANISMS.module("gaussian_objective_perturbation"))
+    known = files_of_job("jobs/forecasts.py", MECHANISMS.module("gaussian_objective_perturbation"))
     assert own and own <= {str(path) for path in known}
 
 
@@ -435,4 +435,4 @@ def test_the_job_is_in_a_process_of_its_own(tmp_path):
         return done.stdout.strip()
 
     assert run(command) == "own"
-    assert run(command.replace("command python", "python")) == "asked"  # by the shell function
+    assert run('python "$DP_HOME/scripts/job.py" run') == "asked"  # by the shell function

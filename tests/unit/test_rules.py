@@ -5,12 +5,12 @@ import math
 import numpy as np
 import pytest
 
-import run
 from dp.mechanisms import MECHANISMS
 from dp.proofs import gaussian_tilt
 from dp_privacy.accounting import gaussian_mu, rule_delta
 from dp_privacy.errors import Refused
-from guarantees import Guarantees
+from jobs import run
+from jobs.guarantees import Guarantees
 from study import arguments, lambdas, paths
 from study.configuration import validation
 from study.configuration.cell import Cell
@@ -136,7 +136,7 @@ def test_a_job_runs_by_rule_as_with_the_number(tmp_path, monkeypatch):
 
     def errors(lam, out):
         words = [
-            *("run.py", "--data", tmp_path / "data.npz", "--meta", tmp_path / "data.json"),
+            *("run", "--data", tmp_path / "data.npz", "--meta", tmp_path / "data.json"),
             *("--experiment", "e", "--dataset", "d", "--folds", 2, "--train-size", N, "--seed", 1),
             *("--method", "m", "--mechanism", "gaussian_objective_perturbation", "--lam", lam),
             *("--epsilon", EPSILON, "--delta", 1e-6, "--restarts", 3, "--out", tmp_path / out),

@@ -7,11 +7,11 @@ import sys
 import numpy as np
 import pytest
 
-import search
 from dp.evaluation import error_rate
 from dp.mechanisms import MECHANISMS
 from dp.rows import reshuffle, split_folds
 from dp.seeds import generator
+from jobs import search
 
 SEED, SIZE, SIMULATIONS, FOLDS = 5, 41, 3, 4
 GRID = {"batch": [9, 4], "lambda": [0.1, 0.001]}

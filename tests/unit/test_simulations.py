@@ -125,7 +125,7 @@ def test_failed_candidates_never_win():
 
 
 def test_grids_list_the_preferred_first():
-    from search import expand
+    from jobs.search import expand
 
     actual = expand({"batch": [10, 5], "lambda": [1, 0.1]})
     assert actual == [

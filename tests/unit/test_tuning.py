@@ -48,7 +48,7 @@ def tune(tmp_path, holdout):
     np.savez(tmp_path / "data.npz", **arrays)
     (tmp_path / "data.json").write_text(json.dumps({"bound": 1.0}))
     command = [
-        *(sys.executable, "scripts/tune.py", "--data", tmp_path / "data.npz"),
+        *(sys.executable, "scripts/job.py", "tune", "--data", tmp_path / "data.npz"),
         *("--meta", tmp_path / "data.json", "--experiment", "e", "--dataset", "d"),
         *("--grid", "0.001", "1", "4", "--folds", "4", "--seed", "1"),
         *("--out-json", tmp_path / "out.json", "--out-csv", tmp_path / "out.csv"),
@@ -76,7 +76,7 @@ ONE_METHOD = Experiment(
 @pytest.mark.parametrize(("holdout", "total"), [(False, math.inf), (True, 1.0)])
 def test_results_state_the_total(tmp_path, monkeypatch, holdout, total):
     """Unpaid tuning on private rows voids the guarantee; tuning on a holdout costs nothing."""
-    import guarantees
+    from jobs import guarantees
 
     tuned = tune(tmp_path, holdout)
     meta = {"bound": 1.0, "columns": ["a", "b", "c"], "private_rows": []}
@@ -91,7 +91,7 @@ def test_results_state_the_total(tmp_path, monkeypatch, holdout, total):
 
 
 def test_settings_that_results_changed_are_taken_as_public(monkeypatch):
-    import guarantees
+    from jobs import guarantees
 
     meta = {"bound": 1.0, "columns": ["a", "b", "c"], "private_rows": []}
     monkeypatch.setattr(guarantees, "read_json", lambda name: meta)

@@ -13,7 +13,7 @@ from dp.mechanisms import MECHANISMS
 from dp_privacy import composition
 from dp_privacy.accounting import Guarantee, gaussian_epsilon, gaussian_mu, given_that
 from dp_privacy.profiles import Curve, Gaussian, approximate, group_delta, group_epsilon, symmetric
-from guarantees import _unit, group
+from jobs.guarantees import _unit, group
 from project import ROOT
 from study.configuration.validation import read_yaml
 from study.data import readers
@@ -130,7 +130,7 @@ def test_entries_with_the_same_bounds_or_constants_have_the_same_premise():
 
 
 def prepared(tmp_path, name, entry):
-    command = [sys.executable, "scripts/prepare.py", "--dataset", name, "--seed", "1"]
+    command = [sys.executable, "scripts/job.py", "prepare", "--dataset", name, "--seed", "1"]
     command += ["--entry", json.dumps(entry), "--out-npz", str(tmp_path / "a.npz")]
     subprocess.run([*command, "--out-json", str(tmp_path / "a.json")], cwd=ROOT, check=True)
     return json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))

@@ -34,14 +34,14 @@ def argument(job, name):
 
 def modules_by_name(job):
     arguments = job["arguments"]
-    if job["script"] == "report.py":
+    if job["script"] == "jobs/report.py":
         sections = (*kinds.SECTIONS.values(), kinds.CHECKS)
         return sorted({kind.module for section in sections for kind in section.values()})
-    if job["script"] == "audited_cells.py":
+    if job["script"] == "jobs/audited_cells.py":
         return sorted(map(MECHANISMS.module, MECHANISMS))
-    if job["script"] == "exact_losses.py":
+    if job["script"] == "jobs/exact_losses.py":
         return sorted(map(MECHANISMS.module, audits.EXACT))
-    if job["script"] == "replay.py":
+    if job["script"] == "jobs/replay.py":
         names = set()
         for name, _, attack in json.loads(argument(job, "--attacks")):
             if name in MECHANISMS:
@@ -57,9 +57,9 @@ def modules_by_name(job):
     if "--experiment" not in arguments or not argument(job, "--experiment").startswith("{"):
         return []
     experiment = json.loads(argument(job, "--experiment"))
-    if job["script"] == "guarantees.py":
+    if job["script"] == "jobs/guarantees.py":
         return sorted(map(MECHANISMS.module, used_by(experiment)))
-    if job["script"] in ("check.py", "readings.py"):
+    if job["script"] in ("jobs/check.py", "jobs/readings.py"):
         section = argument(job, "--section") if "--section" in arguments else "claims"
         entries = experiment[section].values()
         checks = [check for entry in entries for check in entry.get("checks", ())]
@@ -67,7 +67,11 @@ def modules_by_name(job):
         loaded = {kinds.CHECKS[check["kind"]].module for check in checks}
         return sorted(loaded | set(map(MECHANISMS.module, used)))
     if "--name" in arguments:
-        section = {"table.py": "tables", "figure.py": "figures", "analyse.py": "analyses"}
+        section = {
+            "jobs/table.py": "tables",
+            "jobs/figure.py": "figures",
+            "jobs/analyse.py": "analyses",
+        }
         section = section[job["script"]]
         entry = experiment[section][argument(job, "--name")]
         kind = kinds.SECTIONS[section][entry["kind"]]
@@ -103,14 +107,15 @@ def check(project):
     """Check that each job executed only files of `files_of_job`, and that its rule digests those files."""
     seen, unknown = set(), set()
     for job in jobs(project.captured):
-        if job["script"] == "download.py":
+        if job["script"] == "jobs/download.py":
             continue  # a download's checksum determines the file, whatever the code
         modules = modules_by_name(job)
         known = {
             path.relative_to(SCRIPTS).as_posix() for path in files_of_job(job["script"], *modules)
         }
         output = next(a for a in itertools.pairwise(job["arguments"]) if a[0].startswith("--out"))
-        missed = sorted(set(job["project"]) - known)
+        empty = "jobs/__init__.py"  # it has a docstring alone
+        missed = sorted({*job["project"]} - known - {empty})
         if recorded_library(project, output[1]) != digest(job["script"], *modules):
             missed.append("recorded another digest")
         unknown |= {(job["script"], output[1], file) for file in missed}
@@ -121,15 +126,15 @@ def check(project):
 
 def test_every_file_that_a_job_executes_is_in_its_digest(finished):
     expected = {
-        "prepare.py",
-        "tune.py",
-        "fit.py",
-        "run.py",
-        "guarantees.py",
-        "aggregate.py",
-        "provenance.py",
+        "jobs/prepare.py",
+        "jobs/tune.py",
+        "jobs/fit.py",
+        "jobs/run.py",
+        "jobs/guarantees.py",
+        "jobs/aggregate.py",
+        "jobs/provenance.py",
     }
-    assert check(finished) >= expected | {"table.py", "figure.py"}
+    assert check(finished) >= expected | {"jobs/table.py", "jobs/figure.py"}
 
 
 def without_repetitions():
@@ -152,7 +157,7 @@ def without_repetitions():
             settings[name].setdefault("sweeps", {})[label] = one
         for figure in smoke[name].figures:
             kind = smoke[name].figures[figure]["kind"]
-            code = kind, of_entry(smoke[name], "figures", figure, "figure.py")
+            code = kind, of_entry(smoke[name], "figures", figure, "jobs/figure.py")
             if code in drawn:
                 settings[name].setdefault("figures", {})[figure] = None
             drawn.add(code)
@@ -188,9 +193,11 @@ def test_every_file_of_all_experiments_is_in_its_digest(fresh, tmp_path):
     project.captured = tmp_path
     project.environment["DP_FORK"] = "1"  # forks share only imports of packages
     project.snakemake(*overlays, capture=tmp_path, timeout=3000)
-    assert check(project) == {path.name for path in SCRIPTS.glob("*.py")} - {
-        "download.py",
-        "forecasts.py",
+    assert check(project) == {
+        f"jobs/{path.name}" for path in (SCRIPTS / "jobs").glob("[!_]*.py")
+    } - {
+        "jobs/download.py",
+        "jobs/forecasts.py",
     }
     # Only this test runs everything, so it checks frontier.json.
     schema = read_yaml(project / "workflow/schemas/frontier.schema.yaml")
@@ -211,7 +218,8 @@ def test_modules_are_loaded_by_name_only_in_known_places():
         "dp/registry.py",
         "study/configuration/kinds.py",  # a kind's module is digested with its job
         "study/data/readers_table.py",  # pyarrow, if it is installed
-        "study/jobs/fork.py",  # imports what job scripts import anyway
+        "study/jobs/fork.py",  # imports what jobs import anyway
+        "study/jobs/script.py",  # the file of a job, at which its digest starts
     }
 
 
@@ -222,8 +230,10 @@ def test_a_run_job_imports_numpy_and_nothing_else(finished):
         text=True,
         check=True,
     ).stdout.split()
-    runs = [job for job in jobs(finished.captured) if job["script"] in ("run.py", "fit.py")]
-    assert {argument(job, "--mechanism") for job in runs if job["script"] == "run.py"} == {
+    runs = [
+        job for job in jobs(finished.captured) if job["script"] in ("jobs/run.py", "jobs/fit.py")
+    ]
+    assert {argument(job, "--mechanism") for job in runs if job["script"] == "jobs/run.py"} == {
         "nonprivate",
         "output_perturbation",
         "objective_perturbation",
@@ -233,7 +243,7 @@ def test_a_run_job_imports_numpy_and_nothing_else(finished):
         assert "study/configuration/kinds.py" not in job["project"]
         assert "study/configuration/config.py" not in job["project"]
         mechanisms = [p for p in job["project"] if re.match(r"dp/mechanisms/(?!__init__)", p)]
-        assert len(mechanisms) <= 1 or job["script"] != "run.py"
+        assert len(mechanisms) <= 1 or job["script"] != "jobs/run.py"
 
 
 def test_importing_the_mechanisms_imports_numpy_and_no_mechanism():
@@ -249,7 +259,7 @@ def test_importing_the_mechanisms_imports_numpy_and_no_mechanism():
 
 
 def test_attacks_do_not_depend_on_how_experiments_are_configured():
-    results = {str(path.relative_to(SCRIPTS)) for path in files_of_job("attack.py")}
+    results = {str(path.relative_to(SCRIPTS)) for path in files_of_job("jobs/attack.py")}
     assert "dp_audit/audit.py" in results
     assert not results & {
         "study/configuration/config.py",

@@ -20,10 +20,10 @@ rule guarantees:
     params:
         experiment=cells_configuration,
         library=lambda wildcards: digest(
-            "guarantees.py", *mechanism_modules(experiment_of(wildcards))
+            "jobs/guarantees.py", *mechanism_modules(experiment_of(wildcards))
         ),
     shell:
-        'python "$DP_HOME/scripts/guarantees.py" --experiment {params.experiment:q} --out {output} 2> {log}'
+        'python "$DP_HOME/scripts/job.py" guarantees --experiment {params.experiment:q} --out {output} 2> {log}'
 
 
 rule aggregate:
@@ -51,9 +51,9 @@ rule aggregate:
     params:
         experiment=cells_configuration,
         seed=CONFIG["seed"],
-        library=lambda wildcards: digest("aggregate.py"),
+        library=lambda wildcards: digest("jobs/aggregate.py"),
     shell:
-        'python "$DP_HOME/scripts/aggregate.py" --experiment {params.experiment:q}'
+        'python "$DP_HOME/scripts/job.py" aggregate --experiment {params.experiment:q}'
         " --guarantees {input.guarantees} --seed {params.seed} --out {output} 2> {log}"
 
 
@@ -74,7 +74,7 @@ rule provenance:
     params:
         experiment=lambda wildcards: experiment_of(wildcards).to_json(),
         seed=CONFIG["seed"],
-        library=lambda wildcards: digest("provenance.py"),
+        library=lambda wildcards: digest("jobs/provenance.py"),
     shell:
-        'python "$DP_HOME/scripts/provenance.py" --experiment {params.experiment:q} --seed {params.seed}'
+        'python "$DP_HOME/scripts/job.py" provenance --experiment {params.experiment:q} --seed {params.seed}'
         " --out-timing {output.timing} --out-json {output.json} 2> {log}"

@@ -30,10 +30,10 @@ rule attack:
         found_also_by=lambda wildcards: AUDITS.values["found_also_by"].get(wildcards.mechanism, ""),
         seed=CONFIG["seed"],
         library=lambda wildcards: digest(
-            "attack.py", *attack_modules(wildcards.mechanism, wildcards.label)
+            "jobs/attack.py", *attack_modules(wildcards.mechanism, wildcards.label)
         ),
     shell:
-        'python "$DP_HOME/scripts/attack.py" --mechanism {wildcards.mechanism} --label {wildcards.label}'
+        'python "$DP_HOME/scripts/job.py" attack --mechanism {wildcards.mechanism} --label {wildcards.label}'
         " --attack {params.attack:q} --epsilon {wildcards.epsilon} --seed {params.seed}"
         " --found-also-by={params.found_also_by:q}"
         " --out {output} 2> {log}"
@@ -53,9 +53,9 @@ rule attacks_of_mechanism:
         mem_mb=memory(20),
         runtime=minutes(),
     params:
-        library=lambda wildcards: digest("concatenate.py"),
+        library=lambda wildcards: digest("jobs/concatenate.py"),
     shell:
-        'python "$DP_HOME/scripts/concatenate.py" {input} --line --out {output} 2> {log}'
+        'python "$DP_HOME/scripts/job.py" concatenate {input} --line --out {output} 2> {log}'
 
 
 rule ledger:
@@ -77,9 +77,9 @@ rule ledger:
         mem_mb=memory(20),
         runtime=minutes(),
     params:
-        library=lambda wildcards: digest("concatenate.py"),
+        library=lambda wildcards: digest("jobs/concatenate.py"),
     shell:
-        'python "$DP_HOME/scripts/concatenate.py" {input} --out {output} 2> {log}'
+        'python "$DP_HOME/scripts/job.py" concatenate {input} --out {output} 2> {log}'
 
 
 # This rule fails if an attack or a replay refutes a claim of a study's own mechanism.
@@ -99,9 +99,9 @@ rule claims_held:
         mem_mb=memory(20),
         runtime=minutes(),
     params:
-        library=lambda wildcards: digest("concatenate.py"),
+        library=lambda wildcards: digest("jobs/concatenate.py"),
     shell:
-        'python "$DP_HOME/scripts/concatenate.py" {input.own} --strict --replays {input.replays}'
+        'python "$DP_HOME/scripts/job.py" concatenate {input.own} --strict --replays {input.replays}'
         " --out {output} 2> {log}"
 
 
@@ -121,9 +121,9 @@ rule replay:
     params:
         attacks=json.dumps(replayed(), sort_keys=True),
         mechanisms=[name for name in AUDITS.mechanisms if name in MECHANISMS],
-        library=lambda wildcards: digest("replay.py", *replayed_modules()),
+        library=lambda wildcards: digest("jobs/replay.py", *replayed_modules()),
     shell:
-        'python "$DP_HOME/scripts/replay.py" --attacks {params.attacks:q} --mechanisms {params.mechanisms}'
+        'python "$DP_HOME/scripts/job.py" replay --attacks {params.attacks:q} --mechanisms {params.mechanisms}'
         " --out {output} 2> {log}"
 
 
@@ -141,10 +141,10 @@ rule exact_losses:
     params:
         settings=json.dumps(AUDITS.values["exact"], sort_keys=True),
         library=lambda wildcards: digest(
-            "exact_losses.py", *(MECHANISMS.module(name) for name in audits.EXACT)
+            "jobs/exact_losses.py", *(MECHANISMS.module(name) for name in audits.EXACT)
         ),
     shell:
-        'python "$DP_HOME/scripts/exact_losses.py" --settings {params.settings:q} --out {output} 2> {log}'
+        'python "$DP_HOME/scripts/job.py" exact_losses --settings {params.settings:q} --out {output} 2> {log}'
 
 
 rule spending:
@@ -161,9 +161,9 @@ rule spending:
         mem_mb=memory(20),
         runtime=minutes(),
     params:
-        library=lambda wildcards: digest("spending.py"),
+        library=lambda wildcards: digest("jobs/spending.py"),
     shell:
-        'python "$DP_HOME/scripts/spending.py" {input} --out {output} 2> {log}'
+        'python "$DP_HOME/scripts/job.py" spending {input} --out {output} 2> {log}'
 
 
 rule audited_cells:
@@ -181,9 +181,11 @@ rule audited_cells:
         mem_mb=memory(95),
         runtime=minutes(),
     params:
-        library=lambda wildcards: digest("audited_cells.py", *map(MECHANISMS.module, MECHANISMS)),
+        library=lambda wildcards: digest(
+            "jobs/audited_cells.py", *map(MECHANISMS.module, MECHANISMS)
+        ),
     shell:
-        'python "$DP_HOME/scripts/audited_cells.py" {input.results} --ledger {input.ledger}'
+        'python "$DP_HOME/scripts/job.py" audited_cells {input.results} --ledger {input.ledger}'
         " --out {output} 2> {log}"
 
 
@@ -210,7 +212,7 @@ rule ledger_figure:
         mem_mb=memory(210),
         runtime=minutes(),
     params:
-        library=lambda wildcards: digest("ledger_figure.py"),
+        library=lambda wildcards: digest("jobs/ledger_figure.py"),
     shell:
-        'python "$DP_HOME/scripts/ledger_figure.py" {input} --out {output.ledger}'
+        'python "$DP_HOME/scripts/job.py" ledger_figure {input} --out {output.ledger}'
         " --profiles {output.profiles} 2> {log}"

@@ -28,7 +28,7 @@ rule download:
         # determines the content.
         source=lambda wildcards: download_arguments(wildcards.file),
     shell:
-        'python "$DP_HOME/scripts/download.py" --name {wildcards.file:q} {params.source} --out {output} 2> {log}'
+        'python "$DP_HOME/scripts/job.py" download --name {wildcards.file:q} {params.source} --out {output} 2> {log}'
 
 
 rule prepare:
@@ -57,7 +57,7 @@ rule prepare:
         # the prepared data.
         content=own_content,
         seed=CONFIG["seed"],
-        library=lambda wildcards: digest("prepare.py"),
+        library=lambda wildcards: digest("jobs/prepare.py"),
     shell:
-        'python "$DP_HOME/scripts/prepare.py" --dataset {params.name} --entry {params.entry:q}'
+        'python "$DP_HOME/scripts/job.py" prepare --dataset {params.name} --entry {params.entry:q}'
         " --seed {params.seed} --out-npz {output.npz} --out-json {output.json} 2> {log}"

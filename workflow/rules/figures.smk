@@ -19,9 +19,9 @@ rule analyse:
         experiment=lambda wildcards: experiment_of(wildcards).entry_json("analyses", wildcards.name),
         facts=lambda wildcards: entry_facts(wildcards, "analyses"),
         seed=CONFIG["seed"],
-        library=lambda wildcards: entry_library(wildcards, "analyses", "analyse.py"),
+        library=lambda wildcards: entry_library(wildcards, "analyses", "jobs/analyse.py"),
     shell:
-        'python "$DP_HOME/scripts/analyse.py" --experiment {params.experiment:q} --name {wildcards.name}'
+        'python "$DP_HOME/scripts/job.py" analyse --experiment {params.experiment:q} --name {wildcards.name}'
         " --seed {params.seed} --out {output} 2> {log}"
 
 
@@ -47,9 +47,9 @@ rule table:
     params:
         experiment=lambda wildcards: experiment_of(wildcards).entry_json("tables", wildcards.name),
         facts=lambda wildcards: entry_facts(wildcards, "tables"),
-        library=lambda wildcards: entry_library(wildcards, "tables", "table.py"),
+        library=lambda wildcards: entry_library(wildcards, "tables", "jobs/table.py"),
     shell:
-        'python "$DP_HOME/scripts/table.py" --experiment {params.experiment:q} --name {wildcards.name}'
+        'python "$DP_HOME/scripts/job.py" table --experiment {params.experiment:q} --name {wildcards.name}'
         " --out {output} 2> {log}"
 
 
@@ -76,7 +76,7 @@ rule figure:
     params:
         experiment=lambda wildcards: experiment_of(wildcards).entry_json("figures", wildcards.name),
         facts=lambda wildcards: entry_facts(wildcards, "figures"),
-        library=lambda wildcards: entry_library(wildcards, "figures", "figure.py"),
+        library=lambda wildcards: entry_library(wildcards, "figures", "jobs/figure.py"),
     shell:
-        'python "$DP_HOME/scripts/figure.py" --experiment {params.experiment:q} --name {wildcards.name}'
+        'python "$DP_HOME/scripts/job.py" figure --experiment {params.experiment:q} --name {wildcards.name}'
         " --out {output} 2> {log}"

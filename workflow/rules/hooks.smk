@@ -174,7 +174,7 @@ def start_quickly():
         return
     # Jobs with several threads are not forked, because libraries create their threads when imported.
     shell.prefix(
-        'set -euo pipefail; python() {{ case "$OMP_NUM_THREADS $1" in "1 $DP_HOME/scripts/"*.py) '
+        'set -euo pipefail; python() {{ case "$OMP_NUM_THREADS $1" in "1 $DP_HOME/scripts/job.py") '
         f'command python -IS "$DP_HOME/scripts/study/jobs/ask.py" {shlex.quote(folder)} "$@";; '
         '*) command python "$@";; esac; }}; '
     )
@@ -311,8 +311,8 @@ def report_what_there_is(names):
     words = ["--configuration", *words, "--seed", str(CONFIG["seed"]), f"--of={CONFIGURATION}"]
     words += ["--stand-ins", all_stand_ins(), *stale_words(names), "--partial"]
     words += ["--out-html", paths.REPORT(), "--out-costs", paths.COSTS()]
-    script = str(paths.HOME / "scripts/report.py")
-    done = subprocess.run([sys.executable, script, *words], check=False, text=True, stdout=-1)
+    job = [sys.executable, str(paths.HOME / "scripts/job.py"), "report"]
+    done = subprocess.run([*job, *words], check=False, text=True, stdout=-1)
     if done.returncode:
         return None
     written = done.stdout.strip()

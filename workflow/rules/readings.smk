@@ -27,7 +27,7 @@ rule readings:
         ),
         facts=lambda wildcards: facts(experiment_of(wildcards)),
         library=lambda wildcards: digest(
-            "readings.py",
+            "jobs/readings.py",
             *sorted(
                 {
                     module
@@ -37,5 +37,5 @@ rule readings:
             ),
         ),
     shell:
-        'python "$DP_HOME/scripts/readings.py" --experiment {params.experiment:q}'
+        'python "$DP_HOME/scripts/job.py" readings --experiment {params.experiment:q}'
         " --readings {input.configurations} --out {output} 2> {log}"

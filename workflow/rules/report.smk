@@ -57,9 +57,9 @@ rule recommendations:
         runtime=minutes(),
     params:
         seed=CONFIG["seed"],
-        library=lambda wildcards: digest("recommend.py"),
+        library=lambda wildcards: digest("jobs/recommend.py"),
     shell:
-        'python "$DP_HOME/scripts/recommend.py" --configuration {input.configuration} --seed {params.seed}'
+        'python "$DP_HOME/scripts/job.py" recommend --configuration {input.configuration} --seed {params.seed}'
         " --out {output.questions} --out-across {output.across} --out-figure {output.figure}"
         " --out-snapshot {output.snapshot} 2> {log}"
 
@@ -96,7 +96,7 @@ rule report:
         facts=[facts(EXPERIMENTS[name]) for name in LISTED if "source" in EXPERIMENTS[name].values],
         template=origins.content(sorted((paths.HOME / "workflow/report").glob("report.*"))),
         library=lambda wildcards: digest(
-            "report.py",
+            "jobs/report.py",
             *sorted(
                 {
                     kind.module
@@ -106,7 +106,7 @@ rule report:
             ),
         ),
     shell:
-        'python "$DP_HOME/scripts/report.py" --configuration {input.configuration} --seed {params.seed}'
+        'python "$DP_HOME/scripts/job.py" report --configuration {input.configuration} --seed {params.seed}'
         " --of={params.of:q} --stand-ins {params.stand_ins:q} {params.stale} --out-html {output.html} --out-costs {output.costs} 2> {log}"
 
 
@@ -135,10 +135,10 @@ rule forecasts:
             name for name in release_files.of_study() if release_files.has_rows(name)
         ],
         library=lambda wildcards: digest(
-            "forecasts.py", MECHANISMS.module("gaussian_objective_perturbation")
+            "jobs/forecasts.py", MECHANISMS.module("gaussian_objective_perturbation")
         ),
     shell:
-        'python "$DP_HOME/scripts/forecasts.py" --out {output} 2> {log}'
+        'python "$DP_HOME/scripts/job.py" forecasts --out {output} 2> {log}'
 
 
 # `snakemake --cores 1 -- partial_report` makes a report of all existing results, including

@@ -23,9 +23,9 @@ rule fit:
         lam=lambda wildcards: regularisation_of(wildcards, fit_of(wildcards)).text,
         split=lambda wildcards: experiment_of(wildcards).split(),
         seed=CONFIG["seed"],
-        library=lambda wildcards: digest("fit.py"),
+        library=lambda wildcards: digest("jobs/fit.py"),
     shell:
-        'python "$DP_HOME/scripts/fit.py" --data {input.data} --meta {input.meta}'
+        'python "$DP_HOME/scripts/job.py" fit --data {input.data} --meta {input.meta}'
         " --experiment {wildcards.experiment} --dataset {wildcards.dataset}"
         " {params.split} --train-size {wildcards.size} --seed {params.seed}"
         " --lam {params.lam} --fit {params.fit} --options {params.options:q} --out {output} 2> {log}"
@@ -50,9 +50,9 @@ rule run:
         runtime=minutes(3),
     params:
         settings=cell_settings,
-        library=lambda wildcards: digest("run.py", *modules_of(method_of(wildcards))),
+        library=lambda wildcards: digest("jobs/run.py", *modules_of(method_of(wildcards))),
     shell:
-        'python "$DP_HOME/scripts/run.py" --data {input.data}'
+        'python "$DP_HOME/scripts/job.py" run --data {input.data}'
         " --fit {input.fit} --experiment {wildcards.experiment} --dataset {wildcards.dataset}"
         " --method {wildcards.method} --train-size {wildcards.size} --epsilon {wildcards.epsilon}"
         " {params.settings} --out {output} 2> {log}"

@@ -22,9 +22,9 @@ rule tune:
         lasso=lasso_argument,
         axis=lambda wildcards: experiment_of(wildcards).axis(),
         seed=CONFIG["seed"],
-        library=lambda wildcards: digest("tune.py"),
+        library=lambda wildcards: digest("jobs/tune.py"),
     shell:
-        'python "$DP_HOME/scripts/tune.py" --data {input.data} --meta {input.meta} --experiment {params.axis}'
+        'python "$DP_HOME/scripts/job.py" tune --data {input.data} --meta {input.meta} --experiment {params.axis}'
         " --dataset {wildcards.dataset} {params.lasso} --loss {params.tune[loss]}"
         " --grid {params.tune[grid][low]} {params.tune[grid][high]} {params.tune[grid][values]}"
         " --folds {params.tune[folds]} --seed {params.seed}"
@@ -55,9 +55,9 @@ rule search:
             search_of(wildcards)["method"], int(wildcards.size)
         ),
         seed=CONFIG["seed"],
-        library=lambda wildcards: digest("search.py", *modules_of(searched_method(wildcards))),
+        library=lambda wildcards: digest("jobs/search.py", *modules_of(searched_method(wildcards))),
     shell:
-        'python "$DP_HOME/scripts/search.py" --data {input.data} --meta {input.meta}'
+        'python "$DP_HOME/scripts/job.py" search --data {input.data} --meta {input.meta}'
         " --experiment {wildcards.experiment} --dataset {wildcards.dataset}"
         " --search {wildcards.search} --grid {params.search:q} --mechanism {params.mechanism}"
         " --options {params.options:q} {params.split} --train-size {wildcards.size}"

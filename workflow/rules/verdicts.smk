@@ -22,9 +22,9 @@ rule compare:
         experiment=lambda wildcards: experiment_of(wildcards).to_json(*COMPARED_BY, "published"),
         facts=lambda wildcards: facts(experiment_of(wildcards)),
         stand_ins=lambda wildcards: json.dumps(stand_ins(experiment_of(wildcards))),
-        library=lambda wildcards: digest("compare.py"),
+        library=lambda wildcards: digest("jobs/compare.py"),
     shell:
-        'python "$DP_HOME/scripts/compare.py" --experiment {params.experiment:q}'
+        'python "$DP_HOME/scripts/job.py" compare --experiment {params.experiment:q}'
         " --readings {input.configurations} --stand-ins {params.stand_ins:q} --out {output} 2> {log}"
 
 
@@ -59,11 +59,11 @@ rule check:
         facts=lambda wildcards: facts(experiment_of(wildcards)),
         stand_ins=lambda wildcards: json.dumps(stand_ins(experiment_of(wildcards))),
         library=lambda wildcards: digest(
-            "check.py",
+            "jobs/check.py",
             *modules_of_checks(experiment_of(wildcards), wildcards.section),
         ),
     shell:
-        'python "$DP_HOME/scripts/check.py" --experiment {params.experiment:q} --section {wildcards.section}'
+        'python "$DP_HOME/scripts/job.py" check --experiment {params.experiment:q} --section {wildcards.section}'
         " --stand-ins {params.stand_ins:q} --readings {input.readings} --out {output} 2> {log}"
 
 
@@ -93,6 +93,6 @@ rule by_source:
         runtime=minutes(),
     params:
         facts=lambda wildcards: facts(of_source(wildcards.source)[0]),
-        library=digest("by_source.py"),
+        library=digest("jobs/by_source.py"),
     shell:
-        'python "$DP_HOME/scripts/by_source.py" --source {wildcards.source} --verdicts {input} --out {output} 2> {log}'
+        'python "$DP_HOME/scripts/job.py" by_source --source {wildcards.source} --verdicts {input} --out {output} 2> {log}'

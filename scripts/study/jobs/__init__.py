@@ -1,1 +1,1 @@
-"""Code that job scripts share: arguments, files, folds, records of runs."""
+"""Code that jobs share: arguments, files, folds, records of runs."""

@@ -1,6 +1,6 @@
 """Ask a server of `study.jobs.fork` to run a job, and exit with the job's status.
 
-    python -IS ask.py <folder of its socket> <script> [arguments ...]
+    python -IS ask.py <folder of its socket> scripts/job.py <job> [arguments ...]
 
 This script imports as little as possible, because every job starts it.
 """
@@ -10,7 +10,7 @@ import _socket
 import os
 import sys
 
-# Scripts that import pandas or matplotlib have their own server, because servers with more memory fork more
+# Jobs that import pandas or matplotlib have their own server, because servers with more memory fork more
 # slowly.
 TABLES_AND_FIGURES = (
     *("aggregate", "check", "figure", "ledger_figure", "readings", "recommend", "report"),
@@ -23,8 +23,7 @@ KILLED = 137  # the exit status that a shell reports for a killed process
 def main():
     _signal.signal(_signal.SIGINT, _signal.SIG_DFL)  # an interrupted job ends without a traceback
     folder, *words = sys.argv[1:]
-    script = words[0].rpartition("/")[2].removesuffix(".py")
-    path = f"{folder}/{SOCKETS[script in TABLES_AND_FIGURES]}"
+    path = f"{folder}/{SOCKETS[words[1] in TABLES_AND_FIGURES]}"
     connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
         connection.connect(path)

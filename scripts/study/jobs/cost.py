@@ -21,7 +21,7 @@ MAXRSS_MB = 1024**2 if sys.platform == "darwin" else 1024  # ru_maxrss is in byt
 class Cost(NamedTuple):
     """The time and memory of a job.
 
-    script: the script's name without .py. cpu, wall: seconds. peak_mb: maximum memory, including pages that
+    script: the job's name. cpu, wall: seconds. peak_mb: maximum memory, including pages that
     forks share (`study.jobs.fork`).
     """
 
@@ -35,7 +35,7 @@ def line():
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     cpu = sum(one.ru_utime + one.ru_stime for one in used)
     peak = max(one.ru_maxrss for one in used) / MAXRSS_MB
-    script = Path(sys.argv[0]).stem
+    script = Path(sys.argv[0]).stem  # a tool's file, or a job's name
     return f"{script} took {cpu:.3f} s of a processor, {_age():.3f} s by the clock, {peak:.1f} MB"
 
 

@@ -1,4 +1,4 @@
-"""Run a machine's jobs as forks of servers that have already imported the modules of job scripts.
+"""Run a machine's jobs as forks of servers that have already imported the modules of jobs.
 
 A fork takes a few hundredths of a second. Starting Python and importing numpy takes 0.13 s of CPU time, or
 1.2 s with seaborn. `study/jobs/ask.py` asks a server to run a job. Without a server, each job starts an
@@ -26,7 +26,7 @@ if __name__ == "__main__":
 from dp.mechanisms import MECHANISMS
 from study.jobs import ask
 
-# script -> modules that its jobs import only inside functions
+# job -> modules that it imports only inside functions
 LATER = dict.fromkeys(
     ask.TABLES_AND_FIGURES, ("matplotlib.pyplot", "pandas", "seaborn", "study.jobs.summary")
 )
@@ -64,18 +64,18 @@ def serve(listener):
         connection, _ = listener.accept()
         with connection, suppress(OSError, EOFError, struct.error):
             connection.settimeout(PATIENCE)
-            streams, folder, environment, (script, *words) = receive(connection)
+            streams, folder, environment, (_, name, *words) = receive(connection)
             connection.settimeout(None)
-            load(Path(script).stem)
+            load(name)
             if os.fork() == 0:
                 listener.close()
-                become(connection, streams, folder, environment, script, words)
+                become(connection, streams, folder, environment, name, words)
             for stream in streams:
                 os.close(stream)
 
 
 def receive(connection):
-    """Read a request: (standard streams, folder, environment, [script, arguments ...])."""
+    """Read a request: (standard streams, folder, environment, [job.py, job, arguments ...])."""
     head, streams, *_ = socket.recv_fds(connection, 12, 3)
     size, words = struct.unpack("=QI", head)
     body = bytearray()
@@ -90,10 +90,10 @@ def _ended():
 
 
 def load(name):
-    """Import a script, so jobs share its imports. Errors are ignored, because jobs report them."""
-    if name in sys.modules:
+    """Import a job's module, so jobs share its imports. Errors are ignored, because jobs report them."""
+    if f"jobs.{name}" in sys.modules:
         return
-    for module in (name, "numpy.random", "scipy.optimize", *LATER.get(name, ())):
+    for module in (f"jobs.{name}", "numpy.random", "scipy.optimize", *LATER.get(name, ())):
         with suppress(BaseException):
             importlib.import_module(module)
     for mechanism in MECHANISMS:
@@ -102,7 +102,7 @@ def load(name):
     gc.freeze()  # so the garbage collector leaves these pages shared
 
 
-def become(connection, streams, folder, environment, script, words):
+def become(connection, streams, folder, environment, name, words):
     """Run the job in this process, send its exit status, and exit.
 
     The job is killed if the process that requested it ends.
@@ -118,10 +118,9 @@ def become(connection, streams, folder, environment, script, words):
         os.chdir(folder)
         os.environ.clear()
         os.environ.update(environment)
-        sys.argv = [script, *words]
-        from study.jobs import script as jobs
+        from study.jobs import script
 
-        jobs.run(importlib.import_module(Path(script).stem).main)
+        script.start(name, words)
         status = 0
     except SystemExit as error:
         status = error.code if isinstance(error.code, int) else int(error.code is not None)

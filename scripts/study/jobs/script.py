@@ -1,12 +1,19 @@
-"""Code that job scripts share: arguments, error messages, and the log of a job's cost."""
+"""Code that jobs share: their start, arguments, error messages, and the log of a job's cost."""
 
 import argparse
 import errno
+import importlib
 import json
 import sys
 
 from study import lambdas
 from study.jobs import cost
+
+
+def start(name, words):
+    """Run the job of the file `jobs/<name>.py` with these arguments."""
+    sys.argv = [name, *words]
+    run(importlib.import_module(f"jobs.{name}").main)
 
 
 def run(main, job=True):

@@ -18,25 +18,30 @@ def _started_by_fork():
     return main.parents[2] if main.parts[-3:] == FORK.parts else None
 
 
+def _started_by_itself():
+    """The scripts' folder if this process is an interpreter that runs a job."""
+    program = Path(*sys.orig_argv[1:2]).resolve()  # at exit, `__main__` has no `__file__`
+    return program.parent if program.parts[-2:] == ("scripts", "job.py") else None
+
+
 def _write():
     import json
     import uuid
 
-    script = Path(sys.argv[0]).resolve()
-    if script.parent.name != "scripts" or script.suffix != ".py":
+    scripts = _started_by_fork() or _started_by_itself()
+    if scripts is None:
         return
-    server = sys.modules["__main__"] if _started_by_fork() else None
-    modules = {name: module for name, module in sys.modules.items() if module is not server}
+    modules = {name: module for name, module in sys.modules.items() if name != "__main__"}
     paths = {name: getattr(module, "__file__", None) for name, module in modules.items()}
     files = {name: Path(path).resolve() for name, path in paths.items() if path}
     record = {
         "arguments": sys.argv[1:],
-        "script": script.name,
+        "script": f"jobs/{sys.argv[0]}.py",
         "project": sorted(
             {
-                path.relative_to(script.parent).as_posix()
-                for path in (script, *files.values())
-                if path.is_relative_to(script.parent)
+                path.relative_to(scripts).as_posix()
+                for path in files.values()
+                if path.is_relative_to(scripts)
             }
         ),
         "packages": sorted(

@@ -30,7 +30,3 @@ def main():
         columns = statements.COLUMNS
         rows = statements.decide(results, source, section, arguments.stand_ins, readings)
     write_csv(arguments.out, columns, ([row.get(name) for name in columns] for row in rows))
-
-
-if __name__ == "__main__":
-    script.run(main)

@@ -1,6 +1,5 @@
 """Writes the report (a self-contained page of all existing results) and each rule's time and memory."""
 
-import argparse
 import json
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from study.jobs.files import atomic, write_csv
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = script.parser(__doc__)
     parser.add_argument(
         "--configuration",
         nargs="+",
@@ -54,7 +53,3 @@ def main():
     if arguments.partial:
         print(path)
     write_csv(arguments.out_costs, costs.COLUMNS, costs.per_rule(costs.measured()))
-
-
-if __name__ == "__main__":
-    script.run(main)

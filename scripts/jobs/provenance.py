@@ -69,7 +69,3 @@ def commit(folder):
     except FileNotFoundError:
         head = status = None
     return {"commit": head, "uncommitted_changes": None if status is None else bool(status)}
-
-
-if __name__ == "__main__":
-    script.run(main)

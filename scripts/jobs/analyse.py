@@ -12,7 +12,3 @@ def main():
 
     entry = Entry("analyses", arguments)
     entry.kind.function(entry.experiment, entry.spec, entry.inputs(), arguments.seed, arguments.out)
-
-
-if __name__ == "__main__":
-    script.run(main)

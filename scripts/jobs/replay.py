@@ -43,7 +43,3 @@ def row(name, pair, epsilon, delta, result, stated):
     said = stated.claimed_epsilon, stated.epsilon, replay.verdict(result, stated)
     of_noise = result.epsilon, result.mu, result.pure, result.why
     return name, pair, canonical.epsilon(epsilon), delta, *said, *of_noise
-
-
-if __name__ == "__main__":
-    script.run(main)

@@ -241,7 +241,3 @@ def simulate_mixture(source, rng):
         tuple(f"x{k + 1}" for k in range(means.shape[1])),
         classes=tuple(str(component["class"]) for component in source["components"]),
     )
-
-
-if __name__ == "__main__":
-    script.run(main)

@@ -14,7 +14,3 @@ def main():
     entry = Entry("figures", arguments)
     figure = entry.kind.function(entry.experiment, entry.spec, entry.inputs())
     style.save(figure, *arguments.out)
-
-
-if __name__ == "__main__":
-    script.run(main)

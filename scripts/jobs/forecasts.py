@@ -33,7 +33,3 @@ def forecast_of(name):
         "cost": f"{request.rows:,} rows, epsilon {request.epsilon:g}, delta {request.delta:g}",
         "says": [*study.said(), accuracy.replace("_", " "), gain],
     }
-
-
-if __name__ == "__main__":
-    script.run(main)

@@ -139,7 +139,3 @@ def verdict(audited, guarantee):
     if guarantee.epsilon > guarantee.claimed_epsilon * (1 + 1e-9):
         return "more than claimed by proof, not caught by this attack"
     return "consistent with the claim"
-
-
-if __name__ == "__main__":
-    script.run(main)

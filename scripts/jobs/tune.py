@@ -72,7 +72,3 @@ def main():
             "premises": ["the holdout rows that chose lambda"] if holdout else [],
         },
     )
-
-
-if __name__ == "__main__":
-    script.run(main)

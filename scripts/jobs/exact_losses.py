@@ -14,7 +14,3 @@ def main():
     arguments = parser.parse_args()
 
     write_csv(arguments.out, exact_losses.COLUMNS, exact_losses.rows(**arguments.settings))
-
-
-if __name__ == "__main__":
-    script.run(main)

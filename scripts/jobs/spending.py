@@ -58,7 +58,3 @@ def together(cells):
     if len(cells) == 1:
         return "as the one cell"
     return "no guarantee: cells share unit draws, so two released ones can give the noise away"
-
-
-if __name__ == "__main__":
-    script.run(main)

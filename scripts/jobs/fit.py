@@ -25,7 +25,3 @@ def main():
             gradient_norm=np.array([info["gradient_norm"] for _, info in fits]),
             status=np.array([info["status"] for _, info in fits]),
         )
-
-
-if __name__ == "__main__":
-    script.run(main)

@@ -14,7 +14,3 @@ def main():
     entry = Entry("tables", arguments)
     columns, rows = entry.kind.function(entry.experiment, entry.spec, entry.inputs())
     write_csv(arguments.out, columns, rows)
-
-
-if __name__ == "__main__":
-    script.run(main)

@@ -18,7 +18,3 @@ def main():
     frame = pd.read_csv(arguments.ledger)
     style.save(ledger(frame), *arguments.out)
     style.save(profiles(frame), *arguments.profiles)
-
-
-if __name__ == "__main__":
-    script.run(main)

@@ -75,7 +75,3 @@ def refuse(attacks, replays):
             f"{first['pair']} says: {first['replay']}. Correct the claim or the noise (this stops the "
             f"audit because of `strict`; {len(refuted)} of {len(replays)} replays say so)"
         )
-
-
-if __name__ == "__main__":
-    script.run(main)

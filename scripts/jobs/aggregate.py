@@ -38,7 +38,3 @@ def main():
         values["seed"] = arguments.seed
         rows.append([values[column] for column in (*COLUMNS, *varied)])
     write_csv(arguments.out, (*COLUMNS, *varied), rows)
-
-
-if __name__ == "__main__":
-    script.run(main)

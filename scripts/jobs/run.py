@@ -96,7 +96,3 @@ def read_fits(path):
         (w, {"gradient_norm": g, "status": s})
         for w, g, s in zip(weights, gradient_norm, status, strict=True)
     ]
-
-
-if __name__ == "__main__":
-    script.run(main)

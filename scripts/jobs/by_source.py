@@ -20,7 +20,3 @@ def main():
         decided.setdefault(path.parent.name, {})[path.stem] = read_csv(path)
     rows = by_source.rows(facts.read(arguments.source), decided)
     write_csv(arguments.out, by_source.COLUMNS, (row.values() for row in rows))
-
-
-if __name__ == "__main__":
-    script.run(main)

@@ -73,7 +73,3 @@ def low_bits(attacks):
 def bound(text):
     """An upper bound as a number, infinite if none is known."""
     return float(text or "inf")
-
-
-if __name__ == "__main__":
-    script.run(main)

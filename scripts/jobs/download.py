@@ -28,7 +28,3 @@ def main():
         known.get("page"),
     )
     downloads.fetch(wanted, arguments.out, downloads.environment_mirrors())
-
-
-if __name__ == "__main__":
-    script.run(main)

@@ -93,7 +93,3 @@ def _unit(meta, stated):
     if not math.isfinite(epsilon):
         return f"{protects}: for {words}, no epsilon follows from this one"
     return f"{protects}: for {words}, epsilon is {epsilon:.6g} at delta = {delta:.3g}"
-
-
-if __name__ == "__main__":
-    script.run(main)

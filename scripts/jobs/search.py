@@ -118,7 +118,3 @@ def _errors(release, train, part, measure):
     X, y = train[0][part], train[1][part]
     error = measure(release.weights, X, y, release.info.get("intercept", 0.0))
     return np.where(release.status == "ok", error, np.nan)
-
-
-if __name__ == "__main__":
-    script.run(main)

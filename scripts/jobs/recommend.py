@@ -34,7 +34,3 @@ def main():
     untuned = [r for r in across if (r["regime"], r["adjacency"]) == MAIN]
     style.save(regret(untuned), arguments.out_figure)
     write_json(arguments.out_snapshot, snapshot.of(experiments, rows, across, seed=arguments.seed))
-
-
-if __name__ == "__main__":
-    script.run(main)

@@ -31,7 +31,3 @@ def main():
         for results in every
     }
     write_json(arguments.out, compared)
-
-
-if __name__ == "__main__":
-    script.run(main)

@@ -23,7 +23,3 @@ def main():
     readings = [Experiment.from_json(text) for text in texts]
     rows = confront(experiment, readings, source_file.read(experiment.source))
     write_csv(arguments.out, COLUMNS, ([row.get(name) for name in COLUMNS] for row in rows))
-
-
-if __name__ == "__main__":
-    script.run(main)

@@ -8,7 +8,8 @@ import pytest
 from scipy.stats import entropy, ttest_rel
 
 from dp_privacy.accounting import REPLACE_ONE
-from reporting import recommendations, snapshot
+from dp_release import request
+from reporting import answers, recommendations, snapshot
 from study import paths
 from study.configuration.config import read_yaml
 from study.configuration.experiment import Experiment, data_path
@@ -264,3 +265,7 @@ def test_what_a_ranking_compares_leaves_out_who_answers_less(experiment):
     assert actual["twin"]["questions"] == 1 and math.isnan(actual["twin"]["shared_questions"])
     assert actual["best"]["shared_questions"] == 3 and actual["best"]["shared_not_beaten"] == 3
     assert set(actual["best"]) == set(recommendations.ACROSS)
+
+
+def test_the_page_knows_which_mechanisms_a_release_can_use():
+    assert set(answers.RELEASED) == {*request.METHODS}

@@ -12,7 +12,7 @@ from study.configuration.experiment import data_name
 from study.jobs.files import read_csv, read_json
 
 NOUNS = {"classes": "To learn two classes", "numbers": "To learn a number"}
-# The mechanisms that a release of own rows can use: `dp_release.request.METHODS`, which the page does not import.
+# The mechanisms that a release can use: `dp_release.request.METHODS`, which the page does not import.
 RELEASED = ("noise_aware_logistic", "noise_aware_log_cosh", "gaussian_objective_perturbation")
 TABLE = ("regime", "task", "adjacency", "experiment")  # columns that identify a table
 FEW = 2  # with at most this many data sets, no interval is shown

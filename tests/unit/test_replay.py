@@ -11,6 +11,7 @@ from dp.options import ADJACENCY, PUBLIC_N
 from dp.seeds import generator
 from dp.solvers.newton import minimise
 from dp_audit import audit, pairs, replay
+from dp_audit.recorder import Recorder, Tape
 from dp_privacy.accounting import (
     ADD_REMOVE,
     REPLACE_ONE,
@@ -108,7 +109,7 @@ def test_the_same_bits_as_without_a_replay():
         mechanism = audit.find(name)
         rng = np.random.Generator(np.random.PCG64(3))
         plain = mechanism.release(X, y, rng=rng, **settings(name))
-        rng = replay.Recorder(np.random.PCG64(3), replay.Tape())
+        rng = Recorder(np.random.PCG64(3), Tape())
         followed = mechanism.release(X, y, rng=rng, **settings(name))
         np.testing.assert_allclose(
             np.asarray(followed.weights), plain.weights, rtol=1e-9, atol=1e-12, err_msg=name

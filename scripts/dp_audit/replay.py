@@ -23,6 +23,9 @@ A replay cannot judge noise that is not added to a value (a tilted objective, a 
 subsample, a selection, a rejection). The finding is then "not additive". But outputs that such randomness
 cannot hide are still found. Permutations of the rows are replayed, since a bound for every order holds for
 a random one. A replay misses untried pairs and the low-order bits of floating-point sums.
+
+`recorder` keeps noise apart from values, `runs` makes the runs, `distances` compares them, and
+`not_additive` tests functions with other noise. This module has the findings.
 """
 
 import math

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy.stats import kstest, laplace
 
-from analyses.accounting import gaussians, zero_concentrated
+from analyses.accounting_methods import gaussians, zero_concentrated
 from dp.mechanisms import MECHANISMS
 from dp.mechanisms.published.released import zero_concentrated as released_rho
 from dp.seeds import generator

@@ -333,11 +333,20 @@ class Recorder(np.random.Generator):
         super().__init__(bits)
         self.untracked, self.tape = np.random.Generator(bits), tape
 
-    def law(self, function: Callable, dimension: int, scale: float, size: int) -> _Noisy:
-        """Noise of a function of `dp.noise`, which is named like its law, one of `LAWS`."""
-        unit = function(dimension, 1.0, size, self.untracked)
+    def law(
+        self, function: Callable, dimension: int, scale: float, size: int, **shape
+    ) -> _Noisy | np.ndarray:
+        """Noise of a function of `dp.noise`, which is named like its law.
+
+        Distances are known for `LAWS`. Draws of other laws are plain numbers, noted as a random choice.
+        """
         law = function.__name__
-        return self._noisy(law, unit, scale)
+        unit = function(dimension, 1.0, size, self.untracked, **shape)
+        if law in LAWS:
+            return self._noisy(law, unit, scale)
+        self.tape.choices.append(law)
+        self.tape.flow.append((law, np.shape(unit)))
+        return scale * unit
 
     def _noisy(self, law, unit, scale, centre=0.0):
         """The noisy value centre + scale * unit, for draws of scale 1."""

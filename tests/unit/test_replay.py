@@ -103,6 +103,18 @@ def test_a_symmetric_matrix_s_noise_counts_once():
     assert stated.epsilon == EPSILON
 
 
+def test_a_law_without_a_known_distance_is_a_choice():
+    @noise.law
+    def logistic(dimension, scale, size, rng):
+        return scale * rng.logistic(size=(size, dimension))
+
+    def run(X, y, rng):
+        return X.sum(axis=0) + logistic(X.shape[1], 9.0, 1, rng)
+
+    found = replay.replay(run, *pairs.find("reversed_row").sides, epsilon=1.0)
+    assert found.finding == replay.CHOICE and "logistic" in found.why
+
+
 def test_the_same_bits_as_without_a_replay():
     X, y = pairs.find("turned_row").sides[0]
     for name in sorted(set(PRIVATE) - set(OF_CLASSES)):

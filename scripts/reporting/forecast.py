@@ -77,15 +77,12 @@ def record(measured, experiments):
     for one in measured:
         if one.rule in TRAIN and one.experiment not in experiments:
             continue
-        counted = job(one.rule, one.experiment, one.path, experiments)
-        group = counted.rule, counted.experiment, counted.name
-        groups.setdefault(group, []).append((counted.work, one))
-    for (rule, experiment, name), jobs in sorted(groups.items()):
-        typical = mean if rule in TRAIN else median
-        work = typical([work for work, _ in jobs])
-        cpu_seconds = typical([one.cpu for _, one in jobs])
-        peak_mb = max(one.peak_mb for _, one in jobs)
-        yield rule, experiment, name, len(jobs), work, cpu_seconds, peak_mb
+        key = job(one.rule, one.experiment, one.path, experiments)
+        groups.setdefault(key[:3], []).append((key.work, one.cpu, one.peak_mb))
+    for key, costs in sorted(groups.items()):
+        work, cpu, peak = zip(*costs, strict=True)
+        typical = mean if key[0] in TRAIN else median
+        yield (*key, len(costs), typical(work), typical(cpu), max(peak))
 
 
 class Costs:

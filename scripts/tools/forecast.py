@@ -68,21 +68,17 @@ def line(name, total):
 
 
 def record():
-    """Write what was measured here into the record, which keeps its other rows."""
     results = Path(paths.results())
-    experiments = {}
-    for pattern in ("*/configuration.json", "*/readings/*/configuration.json"):
-        for path in results.glob(pattern):
-            experiments[path.parent.relative_to(results).as_posix()] = read_json(path)
-    known = (
-        [tuple(row.values()) for row in read_csv(forecast.RECORD)]
-        if forecast.RECORD.exists()
-        else []
-    )
+    files = [
+        *results.glob("*/configuration.json"),
+        *results.glob("*/readings/*/configuration.json"),
+    ]
+    experiments = {path.parent.relative_to(results).as_posix(): read_json(path) for path in files}
     rows = {}
-    for row in (*known, *forecast.record(costs.measured(), experiments)):
-        rule, experiment, name, *_ = row
-        rows[rule, experiment, name] = row
+    if forecast.RECORD.exists():
+        lines = (tuple(row.values()) for row in read_csv(forecast.RECORD))
+        rows = {row[:3]: row for row in lines}
+    rows |= {row[:3]: row for row in forecast.record(costs.measured(), experiments)}
     write_csv(forecast.RECORD, forecast.COLUMNS, [rows[key] for key in sorted(rows)])
 
 

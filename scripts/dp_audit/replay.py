@@ -324,10 +324,10 @@ def on_general_pairs(
             ]
         except Refused:
             continue
-        yield pair, delta, *min(results, key=_badness)
+        yield pair, delta, *min(results, key=badness)
 
 
-def _badness(result):
+def badness(result):
     """Sort key of (`Replay`, `Guarantee`) that puts the worst first."""
     found = result[0]
     return FINDINGS.index(found.finding), -(0.0 if math.isnan(found.epsilon) else found.epsilon)

@@ -17,7 +17,8 @@ import numpy as np
 from dp.seeds import generator
 from dp_audit import audit, pairs, replay
 from dp_audit.programs import Program
-from dp_audit.runs import numbers_of, released_parts
+from dp_audit.recorder import Tape
+from dp_audit.runs import numbers_of, released_parts, run_once
 from dp_audit.small_pairs import Domain, Search, changed, fixed, in_words
 from dp_privacy.errors import Refused
 
@@ -112,7 +113,8 @@ class _Check:
         self.program, self.domain, self.released = program, domain, released
         self.start, self.seconds = time.monotonic(), seconds
         self.tried: list[tuple] = []  # (Replay, pair, seed)
-        self.cost = 0.0  # seconds of one run
+        self.costs: list[float] = []  # seconds of runs
+        self.attacked = 0  # pairs
 
     def left(self, share=1.0):
         """Seconds until a share of the time is over."""
@@ -127,36 +129,46 @@ class _Check:
                 f"({self.tried[0][0].why}): give rows of its form by --rows, --labels or --bound"
             )
         judged.sort(key=replay.badness)
-        if judged[0][0].finding in FAULTS:
-            return self._fault(*judged[0], len(judged))
+        faults = [each for each in judged if each[0].finding in FAULTS]
+        if faults:
+            return self._fault(*max(faults, key=lambda each: _size(each[0])), len(judged))
         return self._attacks(judged)
 
     def _replays(self, count):
         """Replay the fixed pairs with several seeds, and then those of a search with one."""
-        began, worst = time.monotonic(), None
         for sides in fixed(self.domain):
-            if not self.tried or self.left(0.4) > 0:
-                self._pair(sides, replay.SEEDS)
-            if not self.cost:
-                self.cost = (time.monotonic() - began) / (3 * replay.SEEDS)
-        search = Search(self.domain, generator(0, "small pairs"))
-        while len(self.tried) < count and self.left(0.6) > 0:
-            if self.tried[-1][0].finding == replay.UNSEEN:
+            if self.tried and (len(self.tried) == count or self.left(0.4) <= 0 or self._settled()):
                 return
+            self._pair(sides, replay.SEEDS)
+        search = Search(self.domain, generator(0, "small pairs"))
+        worst = None
+        while len(self.tried) < count and self.left(0.6) > 0 and not self._settled():
             drawn, sides = search.next()
             key = replay.badness(self._pair(sides, 1))
             if worst is None or key < worst:
                 worst, search.worst = key, drawn
 
+    def _settled(self):
+        """Whether further replays tell nothing: a leak was found, or noise is not seen."""
+        found = self.tried[-1][0].finding
+        unseen = len(self.tried) >= ATTACKED and found == replay.UNSEEN
+        return unseen or found in (replay.LEAKS, replay.FLOW)
+
     def _pair(self, sides, seeds):
+        began = time.monotonic()
+        run_once(self.program.run, sides[0], 0, Tape())
+        self.costs.append(time.monotonic() - began)
         # Random choices are tested with seed 0 alone, which takes many releases.
-        first = int(SLOW * self.cost > self.left())
-        results = [
-            (self.program.replay(sides, self.program.epsilon, seed, self.released), sides, seed)
-            for seed in range(first, first + seeds)
-        ]
+        first, results = int(SLOW * self._cost() > self.left()), []
+        for seed in range(first, first + seeds):
+            if not results or (self.left(0.4) > 0 and results[-1][0].finding not in FAULTS):
+                found = self.program.replay(sides, self.program.epsilon, seed, self.released)
+                results.append((found, sides, seed))
         self.tried.append(min(results, key=replay.badness))
         return self.tried[-1]
+
+    def _cost(self):
+        return max(float(np.median(self.costs)), 1e-9)
 
     def _fault(self, found, sides, seed, tried):
         """The answer for a replay that refutes the claim."""
@@ -187,14 +199,14 @@ class _Check:
     def _attacks(self, judged):
         program, best = self.program, (0.0, None, {})
         level = audit.of_each(CONFIDENCE, len(judged))
-        for k, (_, sides, _) in enumerate(judged[:ATTACKED]):
-            share = self.left() / (min(ATTACKED, len(judged)) - k)
-            # A pilot and as many releases are made of each side.
-            trials = int(min(share / (4 * max(self.cost, 1e-9)), TRIALS[1]))
-            if trials < TRIALS[0] and k:
-                break
-            shown = {"trials": max(trials, TRIALS[0]), "confidence": level, "seed": k}
-            needed = attacked(program, sides, **shown)
+        # A pilot and as many releases are made of each side.
+        many = int(self.left() / (4 * TRIALS[0] * self._cost()))
+        chosen = judged[: max(0, min(many, ATTACKED))]
+        for k, (_, sides, _) in enumerate(chosen):
+            trials = self.left() / (len(chosen) - k) / (4 * self._cost())
+            trials = int(min(max(trials, TRIALS[0]), TRIALS[1]))
+            shown = {"trials": trials, "confidence": level, "seed": k}
+            needed, self.attacked = attacked(program, sides, **shown), k + 1
             if needed > best[0]:
                 best = needed, sides, shown
         needed, sides, shown = best
@@ -206,23 +218,34 @@ class _Check:
         return Answer(self._nothing(judged), unseen=unseen, pairs=len(judged))
 
     def _nothing(self, judged):
-        count, told = len(judged), ""
-        alone = sum(found.finding in UNJUDGED for found, *_ in judged)
         if judged[0][0].finding == replay.UNSEEN:
-            told = (
-                ", by attack alone, because the program draws from a generator that the replay does not "
-                "see: use rng alone"
+            if not self.attacked:
+                raise Refused(
+                    f"{self.program.name} cannot be checked in {self.seconds:g} seconds, because it draws "
+                    f"from another generator than rng, and attacks need longer: state more --seconds"
+                )
+            return (
+                f"no fault found by attacks on {_pairs(self.attacked)}, and replays see nothing, because "
+                f"{self.program.name} draws from another generator than rng; a proof is still needed"
             )
-        elif alone:
-            told = (
-                f", {alone} of them by attack alone, because noise is not added to released values"
-            )
+        told, alone = "", sum(found.finding in UNJUDGED for found, *_ in judged)
+        if alone:
+            told = f", of which a replay cannot judge {alone}, and {self.attacked} were attacked"
         hidden = [each for each in judged if each[0].finding == replay.IF_RELEASED]
         if hidden and math.isfinite(hidden[0][0].epsilon):
             found, sides, _ = hidden[0]
             told += f" (if every noisy value is released, it {_needs(found.epsilon, self.program.delta)}"
             told += f": {in_words(sides)})"
-        return f"no fault found on {count} pairs{told}; a proof is still needed"
+        return f"no fault found on {_pairs(len(judged))}{told}; a proof is still needed"
+
+
+def _size(found):
+    """A fault's epsilon, infinite if it is unknown."""
+    return math.inf if math.isnan(found.epsilon) else found.epsilon
+
+
+def _pairs(count):
+    return "1 pair" if count == 1 else f"{count} pairs"
 
 
 def _needs(epsilon, delta):

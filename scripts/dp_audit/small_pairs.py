@@ -230,5 +230,5 @@ def _row(row):
 
 
 def _short(number):
-    text = f"{float(number):.3g}"
+    text = f"{float(number) + 0.0:.3g}"
     return text.replace("0.", ".", 1) if text.startswith(("0.", "-0.")) else text

@@ -98,8 +98,8 @@ def check(
     --------
     >>> def total(X, y, rng):  # claimed: 1, which holds for rows of norm 1/2
     ...     return X[:, 0].sum() + rng.laplace(0, 1.0)
-    >>> print(check(Program(total, epsilon=1.0), count=30).sentence)
-    total needs at least 2: 8 rows, one of them from (.6, 0, .8) to (-.6, 0, -.8)
+    >>> print(check(Program(total, epsilon=1.0), count=9).sentence)
+    total needs at least 1.2: 8 rows, one of them from (.6, 0, .8) to (-.6, 0, -.8)
     """
     domain = Domain() if domain is None else domain
     program.bound = domain.bound
@@ -316,14 +316,14 @@ def script(answer: Answer, place: str, program: Program) -> str:
     k = changed(answer.sides)
     settings = {"epsilon": program.epsilon, "delta": program.delta} | program.settings
     lines = [
-        f'"""{answer.sentence}."""',
+        f"# {' '.join(answer.sentence.split())}",
         "",
         "import numpy as np",
         "",
         "from dp_audit import check, programs",
         "",
         f"program = programs.load({place!r}, {_keywords(settings)})",
-        f"program.bound = {program.bound!r}",
+        *([f"program.bound = {program.bound!r}"] if program.mechanism else []),
         *_written("X", X, k),
         *_written("y", y, k),
     ]

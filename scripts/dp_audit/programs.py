@@ -24,16 +24,9 @@ GENERATORS, SEEDS = ("rng", "generator"), ("random_state", "seed")
 
 
 class Program:
-    """A program with its claim.
+    """A function, a class with the method `fit`, or a mechanism, with its claim.
 
-    Parameters
-    ----------
-    thing : Callable or Mechanism
-        A function, a class with the method `fit`, or a mechanism.
-    epsilon, delta : float
-        The claim.
-    **settings
-        Further arguments of the function, the class or the mechanism's release.
+    settings: further arguments of the function, the class or the mechanism's release.
     """
 
     def __init__(
@@ -142,29 +135,7 @@ def _drawn(names, rng):
 
 
 def load(place: str, epsilon: float, delta: float = 0.0, **settings) -> Program:
-    """The program of a place.
-
-    Parameters
-    ----------
-    place : str
-        "PROGRAM.py:NAME", or the name of a registered mechanism.
-    epsilon, delta, **settings
-        As for `Program`.
-
-    Returns
-    -------
-    Program
-
-    Raises
-    ------
-    dp_privacy.errors.Refused
-        If there is none, or it has another form.
-
-    Examples
-    --------
-    >>> load("output_perturbation", 1.0).name
-    'output_perturbation'
-    """
+    """The program of "PROGRAM.py:NAME", or the mechanism of a name."""
     file, colon, name = place.rpartition(":")
     if not colon:
         if place in MECHANISMS:

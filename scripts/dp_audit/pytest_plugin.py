@@ -22,6 +22,12 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "dp_claim: looks for neighbours that refute a claim")
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark the tests of claims, so that `-m dp_claim` selects them."""
+    if hasattr(getattr(item, "obj", None), "dp_claim"):
+        item.add_marker("dp_claim")
+
+
 def dp_claim(
     epsilon: float,
     delta: float = 0.0,
@@ -71,7 +77,6 @@ def dp_claim(
     domain = Domain(bound, tuple(targets or labels), targets is not None, neighbours)
 
     def decorate(function):
-        @pytest.mark.dp_claim
         def test():
             try:
                 program = Program(function, epsilon, delta)
@@ -85,6 +90,7 @@ def dp_claim(
 
         for name in ("__name__", "__qualname__", "__module__", "__doc__"):
             setattr(test, name, getattr(function, name))
+        test.dp_claim = epsilon, delta
         return test
 
     return decorate

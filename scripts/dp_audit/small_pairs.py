@@ -12,7 +12,7 @@ import numpy as np
 from dp_audit import branches, pairs, replay
 from dp_privacy.accounting import ADD_REMOVE, REPLACE_ONE
 
-__all__ = ["Domain", "Search", "fixed", "in_words"]
+__all__ = ["Domain", "Search", "changed", "fixed", "in_words"]
 
 LENGTHS = (1.0, 0.5, 0.1, 1e-3)
 RECORDS = (
@@ -34,17 +34,8 @@ CHOICES = {
 class Domain(NamedTuple):
     """The records that a claim is for.
 
-    Attributes
-    ----------
-    bound : float
-        Rows have at most this norm.
-    values : tuple[float, float]
-        Both labels, or the least and the largest target.
-    numbers : bool
-        Whether targets are numbers.
-    adjacency : str
-    rows : tuple or None
-        (X, y) of public rows whose neighbours are tried, too.
+    bound: rows have at most this norm. values: both labels or, if they are `numbers`, the least and the
+    largest target. rows: (X, y) of public rows whose neighbours are tried, too.
     """
 
     bound: float = 1.0
@@ -81,21 +72,7 @@ def changed(sides: tuple) -> int | None:
 
 
 def fixed(domain: Domain) -> Iterator[tuple]:
-    """Yield pairs ((X, y), (X', y')) that suit most programs.
-
-    Parameters
-    ----------
-    domain : Domain
-
-    Yields
-    ------
-    tuple
-
-    Examples
-    --------
-    >>> len(list(fixed(Domain())))
-    25
-    """
+    """Yield pairs ((X, y), (X', y')) that suit most programs."""
     X, y = np.full((99, 1), 0.1), np.ones(99)
     Z = X.copy()
     Z[0] = 1.0
@@ -118,17 +95,7 @@ def _scaled(sides, bound):
 
 
 class Search:
-    """Pairs by chance at first, and then in turn near the worst so far.
-
-    Parameters
-    ----------
-    domain : Domain
-    rng : numpy.random.Generator
-
-    Methods
-    -------
-    next
-    """
+    """Pairs by chance, and in turn near the `worst` so far."""
 
     def __init__(self, domain: Domain, rng: np.random.Generator) -> None:
         self.domain, self.rng, self.worst, self.count = domain, rng, None, 0
@@ -184,23 +151,7 @@ class Search:
 
 
 def in_words(sides: tuple) -> str:
-    """What a pair is.
-
-    Parameters
-    ----------
-    sides : tuple
-        ((X, y), (X', y')).
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> X, y = np.full((99, 1), 0.1), np.ones(99)
-    >>> in_words(((X, y), (np.vstack([[1.0], X[1:]]), y)))
-    '99 equal rows, one of them from .1 to 1'
-    """
+    """What a pair is, such as "99 equal rows, one of them from .1 to 1"."""
     (X, y), (Z, z) = sides
     k, n = changed(sides), len(X)
     others = np.delete(X, k, axis=0)

@@ -53,10 +53,6 @@ def read(path: str) -> tuple[np.ndarray, np.ndarray]:
 def domain_of(told: argparse.Namespace) -> Domain:
     """The records that the claim is for."""
     values = told.targets or told.labels
-    if not told.epsilon > 0 or not 0 <= told.delta < 1 or not told.bound > 0:
-        raise Refused("epsilon and the bound must be positive, and delta in [0, 1)")
-    if not values[0] < values[1]:
-        raise Refused("of two labels or targets, the first must be the smaller one")
     rows = read(told.rows) if told.rows else None
     if rows:
         longest = np.linalg.norm(rows[0], axis=1).max()

@@ -20,6 +20,7 @@ from dp_audit.programs import Program
 from dp_audit.recorder import Tape
 from dp_audit.runs import numbers_of, released_parts, run_once
 from dp_audit.small_pairs import Domain, Search, changed, fixed, in_words
+from dp_privacy.accounting import ADD_REMOVE, REPLACE_ONE
 from dp_privacy.errors import Refused
 
 __all__ = ["Answer", "check", "script"]
@@ -92,7 +93,7 @@ def check(
     Raises
     ------
     Refused
-        If the program ends with an error on all pairs.
+        If the program ends with an error on all pairs, or the claim is not one.
 
     Examples
     --------
@@ -102,10 +103,21 @@ def check(
     total needs at least 1.2: 8 rows, one of them from (.6, 0, .8) to (-.6, 0, -.8)
     """
     domain = Domain() if domain is None else domain
+    if not program.epsilon > 0 or not 0 <= program.delta < 1 or not domain.bound > 0:
+        raise Refused("epsilon and the bound must be positive, and delta in [0, 1)")
+    if not domain.values[0] < domain.values[1]:
+        raise Refused("of two labels or targets, the first must be the smaller one")
+    if domain.adjacency not in (REPLACE_ONE, ADD_REMOVE):
+        raise Refused(f"neighbours are {REPLACE_ONE} or {ADD_REMOVE}, not {domain.adjacency!r}")
     program.bound = domain.bound
     with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
         warnings.simplefilter("ignore")
-        return _Check(program, domain, released, seconds).answer(count)
+        try:
+            return _Check(program, domain, released, seconds).answer(count)
+        except SystemExit as error:
+            raise Refused(
+                f"{program.name} ends the interpreter: let it return a release"
+            ) from error
 
 
 class _Check:
@@ -279,6 +291,7 @@ def attacked(
                 row[:width] = each
         return SimpleNamespace(weights=weights, info={})
 
+    program.suit(sides)
     stand_in = SimpleNamespace(name=program.name, fit=None, release=release)
     return audit.attack(
         stand_in,

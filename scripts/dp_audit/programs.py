@@ -38,6 +38,7 @@ class Program:
         self.mechanism = thing if isinstance(thing, Mechanism) else None
         self.name = self.mechanism.name if self.mechanism else getattr(thing, "__name__", "it")
         self.bound = 1.0  # what a mechanism is told of the rows' norms
+        self.suited = {}  # options with which a mechanism's guarantee covers the pair at hand
         if self.mechanism:
             self.run = self._released_by_mechanism
         elif inspect.isclass(thing):
@@ -52,11 +53,11 @@ class Program:
         if self.mechanism is None:
             settings = {"delta": self.delta, "seed": seed, "released": released}
             return replay.replay(self.run, *sides, epsilon=epsilon, **settings)
+        self.suit(sides)
         pair = pairs.Pair(sides, self._arguments(), "tried")
-        options = audit.suited(self.mechanism, pair)
         try:
             found, stated = replay.of_mechanism(
-                self.mechanism, pair, self.epsilon, self.delta, seed, **options
+                self.mechanism, pair, self.epsilon, self.delta, seed, **self.suited
             )
         except Refused as error:
             return replay.Replay(replay.REFUSED, str(error))
@@ -64,8 +65,13 @@ class Program:
             return found._replace(finding=replay.EXCEEDS)
         return found
 
+    def suit(self, sides: tuple) -> None:
+        """Give a mechanism the options that a pair needs, such as add-remove if a record is left out."""
+        if self.mechanism:
+            self.suited = audit.suited(self.mechanism, pairs.Pair(sides, {}, "tried"))
+
     def _arguments(self):
-        return {"lam": 1.0, "bound": self.bound} | self.settings
+        return {"lam": 1.0, "bound": self.bound} | self.suited | self.settings
 
     def _released_by_mechanism(self, X, y, rng):
         spent = audit.spent(self.mechanism, self.epsilon, self.delta)
@@ -153,7 +159,7 @@ def load(place: str, epsilon: float, delta: float = 0.0, **settings) -> Program:
     try:
         sys.modules.setdefault(path.stem, module)
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         what = f"{type(error).__name__}: {error}"
         raise Refused(f"{file} cannot be imported: {what}") from error
     thing = getattr(module, name, None)

@@ -206,6 +206,26 @@ def test_unusable_arguments_are_told_in_one_sentence(words, message, capsys):
     assert message in line
 
 
+def test_a_program_that_exits_is_no_program_without_fault(tmp_path, capsys):
+    (tmp_path / "exits.py").write_text("raise SystemExit(0)\n")
+    assert __main__.main([f"{tmp_path}/exits.py:f", "--epsilon", "1"]) == 2
+
+    def exits(X, y, rng):
+        raise SystemExit(0)
+
+    with pytest.raises(Refused, match="ends the interpreter"):
+        answer(exits)
+    with pytest.raises(Refused, match="replace-one or add-remove"):
+        answer(exits, domain=small_pairs.Domain(adjacency="add_remove"))
+
+
+def test_a_mechanism_holds_where_a_record_is_left_out():
+    program = load("mean_direction", E, D)
+    domain = small_pairs.Domain(adjacency=ADD_REMOVE)
+    found = check.check(program, domain, count=20, seconds=5)
+    assert not found.fault and found.pairs > 5
+
+
 def test_settings_are_numbers_or_words():
     def scaled(X, y, rng, scale, kind):
         assert kind == "sum"

@@ -185,7 +185,8 @@ class _Check:
     def _fault(self, found, sides, seed, tried):
         """The answer for a replay that refutes the claim."""
         needed = found.epsilon if found.finding == replay.EXCEEDS else self._needed(sides, seed)
-        what = _needs(needed, self.program.delta)
+        beyond = needed > self.program.epsilon
+        what = _needs(needed, self.program.delta) if beyond else f"does not keep epsilon {needed:g}"
         why = "" if found.finding == replay.EXCEEDS else f"{found.why}: "
         sentence = f"{self.program.name} {what}: {why}{in_words(sides)}"
         shown = {"epsilon": self.program.epsilon, "seed": seed, "released": self.released}

@@ -161,7 +161,7 @@ def in_words(sides: tuple) -> str:
         rows = f"{n} equal rows" if as_others else f"{n} rows, equal but for one"
     whose = "" if n == 1 else ", one of them"
     if len(Z) != n:
-        return f"{rows}{whose} ({_row(X[k])}) left out"
+        return f"{rows}{whose or ','} {_row(X[k])}, left out"
     parts = []
     if (X[k] != Z[k]).any():
         lengths = np.linalg.norm(X[k]), np.linalg.norm(Z[k])

@@ -127,3 +127,18 @@ def test_other_bytes_and_other_verdicts_renew_nothing(recorded, tmp_path):
     output = project.python(*CONFIRM)
     assert f"{NAME}: a new run is needed, since the code of its cells has changed and" in output
     assert (project / RUN).read_bytes() == before
+
+
+def test_a_page_shows_no_verdict_that_does_not_follow_from_its_cells(recorded, tmp_path):
+    def open_verdicts():
+        page = (project / "results/report.html").read_text(encoding="utf-8")
+        return page.count("not decided yet</span>")
+
+    project = recorded.duplicate(tmp_path / "project")
+    assert open_verdicts() == 0
+    project.append(MECHANISM, "\n\nUNUSED = 1\n")
+    cell = "results/cm08/runs/cm08_separable/output_perturbation/n=100/eps=1.csv"
+    project.snakemake(*OVERLAYS, "--", cell)
+    assert open_verdicts() > 0
+    project.snakemake(*OVERLAYS, "--", "cm08")
+    assert open_verdicts() == 0

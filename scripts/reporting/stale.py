@@ -5,6 +5,7 @@ A record is current or stale as a whole.
 
 import hashlib
 import json
+from functools import cache
 
 from reporting import record
 from reporting.plan import merged
@@ -19,6 +20,7 @@ from study.dependencies import digest
 UNREAD = ("title", "figures", "readings", "together")
 
 
+@cache
 def changed():
     """Stale record -> which of `record.WHY` have changed; all, if its configuration is unreadable."""
     stale = {}

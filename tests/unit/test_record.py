@@ -203,6 +203,6 @@ def test_what_has_changed_is_said_of_the_whole_record(loaded, monkeypatch, tmp_p
     write_json(tmp_path / "edited/run.json", run | {"digests": now | {"code": "", "data": None}})
     write_json(tmp_path / "removed/run.json", run | {"experiments": ["none"]})
     write_json(tmp_path / "lost/run.json", run | {"configfile": "config/none.yaml"})
-    assert stale.changed() == {
+    assert stale.changed.__wrapped__() == {
         "edited": ["data", "code"], "removed": list(record.WHY), "lost": list(record.WHY)
     }  # fmt: skip

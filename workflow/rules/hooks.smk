@@ -286,7 +286,7 @@ def refresh_report(dag, success):
         written = report_what_there_is({*concerned, *there}, outdated_by(dag))
     elif outdated and own:
         written = report_what_there_is(page["experiments"], outdated_by(dag))
-    if outdated and written is None:
+    if outdated and written is None and page["experiments"]:
         print(
             f"{paths.REPORT()} does not show this run: the target partial_report of "
             f"{records.called(page['configuration'])} renews it",

@@ -163,7 +163,7 @@ class Gathered:
             rows = [row for row, *_ in listed]
         else:
             rows = statements.listed(self.experiment, source, section)
-        why = "what decides it is missing, or older than a cell of this run"
+        why = "what decides it is missing, or does not follow from this run's cells"
         said = {"verdict": verdicts.NOT_DECIDED, "reason": why, "decided_by": why}
         return [{key: number(value) for key, value in row.items()} | said for row in rows]
 

@@ -154,9 +154,8 @@ def _digest_of_text(text):
 
 
 def digest(path):
-    """Twelve hexadecimal digits of a file's content; None if there is no file."""
-    path = Path(path)
-    return hashlib.sha256(path.read_bytes()).hexdigest()[:12] if path.exists() else None
+    """Twelve hexadecimal digits of a file's content."""
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()[:12]
 
 
 def recommended(stale):

@@ -344,7 +344,9 @@ def test_the_page_of_a_study_begins_with_a_forecast_that_opens_no_rows(project, 
 def test_the_page_shows_recorded_verdicts_with_their_reasons_and_why_they_are_stale(project):
     shows = {"configuration": "", "experiments": {}}
     page = render([], seed=1, shows=shows, stale={"adassp_2018": ["code"]})
-    (table,) = re.findall(r"<details class=\"recorded\"><summary>[^<]*housing.*?</table>", page, re.S)
+    (table,) = re.findall(
+        r"<details class=\"recorded\"><summary>[^<]*housing.*?</table>", page, re.S
+    )
     assert "The record adassp_2018 is stale, since the code of its cells has changed." in table
     assert table.count('class="void-row"') == 66  # all its lines
     reason = "read in the program&#39;s preparation of its data"

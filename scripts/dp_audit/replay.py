@@ -28,7 +28,7 @@ a random one. A replay misses untried pairs and the low-order bits of floating-p
 import copy
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, MappingView
 from typing import NamedTuple
 
 import numpy as np
@@ -61,6 +61,9 @@ STEP = 1e-2  # change of a unit draw, for derivatives
 RELEASES = 400  # releases of each data set, to count those that repeat
 MOST_LINEAR = 1000  # draws of noise in a function that is tested for being linear
 LINES = 8  # random directions in which a function of noise is compared
+ROUNDED = (
+    1e-4  # a number rounded by less than this share of the noise scale is still the noisy value
+)
 LAWS = ("gaussian", "laplace", "l2_laplace")
 HIDDEN = "what is stated is for the last noisy value alone, and this counts all of them"
 SAMPLE = "a permutation that is cut, a random sample of the rows, for which smaller guarantees are proven"
@@ -406,18 +409,23 @@ def _plain(thing):
 def _parts(thing):
     """A release as nested dictionaries, lists, arrays, numbers and words.
 
-    Objects of any other class become dictionaries of their attributes, and sets lists.
+    Objects of any other class become dictionaries of their attributes, and sets and iterators lists.
     """
     thing = _plain(thing)
+    if isinstance(thing, Iterator | MappingView):
+        return [_parts(part) for part in thing]
     if isinstance(thing, dict):
         return {key: _parts(value) for key, value in thing.items()}
     if isinstance(thing, set | frozenset):
         return sorted(map(_parts, thing), key=repr)
     if isinstance(thing, tuple | list):
         return list(map(_parts, thing))
-    if hasattr(thing, "__dict__") and not hasattr(thing, "__array__") and not callable(thing):
-        return {"class": type(thing).__name__} | _parts(vars(thing))
-    return thing
+    slots = [name for each in type(thing).__mro__ for name in vars(each).get("__slots__", ())]
+    if hasattr(thing, "__array__") or callable(thing) or not (slots or hasattr(thing, "__dict__")):
+        return thing
+    fields = getattr(thing, "__dict__", {})
+    fields = fields | {name: getattr(thing, name) for name in slots if hasattr(thing, name)}
+    return {"class": type(thing).__name__} | _parts(fields)
 
 
 def _numbers(thing):
@@ -698,7 +706,8 @@ def _of_total(distances, epsilon, delta, known):
 
 def _contains(release, first, second, how=all):
     """Whether a release contains all entries of every noisy value (how=any: an entry of each)."""
-    seen = [_seen(step, release) for step in first.steps]
+    # An entry alone may agree with another number by chance, so only all entries may be rounded.
+    seen = [_seen(step, release, ROUNDED if how is all else 0.0) for step in first.steps]
     draws = {
         int(k)
         for step, at in zip(first.steps, seen, strict=True)
@@ -712,10 +721,15 @@ def _contains(release, first, second, how=all):
     return True
 
 
-def _seen(step, release):
-    """Which entries of a noisy value are in a release."""
+def _seen(step, release, rounding):
+    """Which entries of a noisy value are in a release, up to this share of the noise scale."""
     numbers = _numbers(release)
-    return np.isin(step.result, numbers) | (np.isnan(step.result) & np.isnan(numbers).any())
+    known = np.concatenate([[-np.inf], np.sort(numbers[np.isfinite(numbers)]), [np.inf]])
+    at = np.searchsorted(known, step.result).clip(1, len(known) - 1)
+    with np.errstate(invalid="ignore"):
+        gap = np.minimum(known[at] - step.result, step.result - known[at - 1])
+    seen = np.isin(step.result, numbers) | (gap <= rounding * np.abs(step.scale))
+    return seen | (np.isnan(step.result) & np.isnan(numbers).any())
 
 
 def _selects(one, two):
@@ -1022,7 +1036,7 @@ class _Hidden:
             if numbers is None or not np.isfinite(slopes).all():
                 return None
             gap = (self.target - numbers)[self.matched]
-            if (np.abs(gap) <= 1e-5 * (self.high - self.low)[self.matched]).all():
+            if (np.abs(gap) <= 1e-4 * (self.high - self.low)[self.matched]).all():
                 return numbers
             step = np.linalg.lstsq(slopes, gap, rcond=1e-8)[0]
             step *= min(1.0, 2.0 / max(np.linalg.norm(step), 1e-300))

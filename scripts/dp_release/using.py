@@ -73,7 +73,7 @@ def of_file(model: files.Model, data: bytes) -> Iterable[tuple[str, ...]]:
     Raises
     ------
     dp_privacy.errors.Refused
-        If a column is missing, or occurs twice.
+        If a column is missing, or occurs twice, or lines end in a carriage return alone.
 
     See Also
     --------
@@ -81,7 +81,10 @@ def of_file(model: files.Model, data: bytes) -> Iterable[tuple[str, ...]]:
     """
     separator = model.schema.separator
     lines = list(rows.records(data, separator))
-    header, lines = rows.header_names(b"".join(lines[:1]), separator), lines[1:]
+    first, lines = b"".join(lines[:1]), lines[1:]
+    if not lines and b"\r" in first.rstrip(b"\r"):
+        raise Refused("the file's lines end in a carriage return alone: save it with line feeds")
+    header = rows.header_names(first, separator)
     missing = [name for name in names(model) if name not in header]
     if missing:
         raise Refused(f"the file has no column {missing[0]!r}, which the model needs")

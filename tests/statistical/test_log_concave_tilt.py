@@ -7,8 +7,16 @@ import pytest
 
 from dp.proofs.log_concave_tilt import Ball, Curvature, ball_shift, pure_epsilon
 from dp_privacy import l2
-from tilted import Minimiser
-from unit.test_log_concave_tilt import ADD_REMOVE, REPLACE, largest_loss, plane, pull, record
+from tilted import (
+    ADD_REMOVE,
+    REPLACE,
+    Minimiser,
+    in_the_plane,
+    largest_loss,
+    plane,
+    pull,
+    record,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -23,11 +31,17 @@ def estimate(d, e, m, r, loss, kind, far, angle, draws, seed):
     side = np.zeros(d)
     side[1] = -1.0
     if far == 1e9:
-        base = [record(loss, side)[:2] + (far,)] if loss == "logistic" else pull(loss, 1.0, 20 * Lambda * side)
+        base = (
+            [record(loss, side)[:2] + (far,)]
+            if loss == "logistic"
+            else pull(loss, 1.0, 20 * Lambda * side)
+        )
     else:
         base = pull(loss, 1.0, -far * Lambda * v)
     P = Minimiser(loss, 1.0, Lambda, scale, [*base, record(loss, v)])
-    Q = Minimiser(loss, 1.0, Lambda, scale, [*base, *([record(loss, w)] if kind == "replace" else [])])
+    Q = Minimiser(
+        loss, 1.0, Lambda, scale, [*base, *([record(loss, w)] if kind == "replace" else [])]
+    )
     P, Q = (Q, P) if kind == "add" else (P, Q)
     b = rng.standard_normal((draws, d))
     b *= (rng.standard_gamma(d, draws) * scale / np.linalg.norm(b, axis=1))[:, None]
@@ -40,19 +54,28 @@ def estimate(d, e, m, r, loss, kind, far, angle, draws, seed):
 @pytest.mark.parametrize("d", [5, 10])
 def test_no_estimate_exceeds_its_bound(d, loss):
     """The worst of several bases and angles, drawn again with another seed."""
-    for e, kind in ((0.5, "remove"), (2.0, "remove"), (0.5, "add"), (0.5, "replace"), (2.0, "replace")):
+    for e, kind in (
+        (0.5, "remove"),
+        (2.0, "remove"),
+        (0.5, "add"),
+        (0.5, "replace"),
+        (2.0, "replace"),
+    ):
         threshold = e / (2 if loss == "log_cosh" else 1) / (2 if kind == "replace" else 1)
         m = 1 / l2.scale(d, e, 1e-2) / (2 if kind == "replace" else 1)
         for share in (1.0, 0.3):
             ball = Ball(m, d, Curvature(loss, threshold / share))
-            bound = {"remove": ball.removal, "add": ball.addition, "replace": ball.replacement}[kind](e)
+            bound = {"remove": ball.removal, "add": ball.addition, "replace": ball.replacement}[
+                kind
+            ](e)
             settings = [
                 (far, angle)
                 for far in (0.0, 4.0, 12.0, 1e9)
                 for angle in ((0.1, 0.3) if kind == "replace" else (0.0, 0.6))
             ]
             found = [
-                estimate(d, e, m, threshold / share, loss, kind, *setting, 1500, 1)[0] for setting in settings
+                estimate(d, e, m, threshold / share, loss, kind, *setting, 1500, 1)[0]
+                for setting in settings
             ]
             worst = settings[int(np.argmax(found))]
             mean, error = estimate(d, e, m, threshold / share, loss, kind, *worst, 20000, 2)
@@ -65,7 +88,9 @@ def test_no_estimate_exceeds_its_bound(d, loss):
 
 
 @pytest.mark.parametrize("body", ["ball", "box"])
-@pytest.mark.parametrize(("loss", "k"), [("logistic", 1.0), ("clipped_logistic", 0.75), ("log_cosh", 0.5)])
+@pytest.mark.parametrize(
+    ("loss", "k"), [("logistic", 1.0), ("clipped_logistic", 0.75), ("log_cosh", 0.5)]
+)
 def test_a_longer_search_finds_no_loss_above_the_pure_bound(body, loss, k):
     rng = np.random.default_rng(5)
     for d in (1, 2, 3):
@@ -85,7 +110,13 @@ def test_a_longer_search_finds_no_loss_above_the_pure_bound(body, loss, k):
 @pytest.mark.parametrize("loss", ["logistic", "log_cosh"])
 @pytest.mark.parametrize("e", [0.5, 1.0, 2.0])
 def test_finer_grids_in_the_plane(loss, e):
-    for kind, share in (("remove", 1.0), ("remove", 0.5), ("add", 0.5), ("replace", 1.0), ("replace", 0.5)):
+    for kind, share in (
+        ("remove", 1.0),
+        ("remove", 0.5),
+        ("add", 0.5),
+        ("replace", 1.0),
+        ("replace", 0.5),
+    ):
         exact, bound = plane(loss, e, 1e-2, kind, share, points=600, pulls=(2.0, 4.0, 8.0, 14.0))
         print(loss, e, kind, share, exact, bound)
         assert exact <= bound * (1 + 1e-3)
@@ -95,8 +126,6 @@ def test_finer_grids_in_the_plane(loss, e):
 
 def test_calibrated_replacements_in_the_plane():
     """A mechanism calibrated by `ball_shift`, below the threshold, too, against exact densities."""
-    from unit.test_log_concave_tilt import in_the_plane
-
     for loss, k in (("logistic", 1.0), ("clipped_logistic", 0.75), ("log_cosh", 0.5)):
         for r in (0.2, 0.5, 2.0):
             m = ball_shift(1.0, 1e-2, 2, r, loss, k)

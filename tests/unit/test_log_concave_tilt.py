@@ -9,13 +9,22 @@ import math
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
 
 from dp.proofs.log_concave_tilt import Ball, Curvature, ball_shift, pure_epsilon, pure_shift
 from dp_privacy import l2
-from tilted import Minimiser, hockey_stick, mode
+from tilted import (
+    ADD_REMOVE,
+    REPLACE,
+    hockey_stick,
+    largest_loss,
+    log_ratio,
+    mode,
+    pair,
+    plane,
+    pull,
+    record,
+)
 
-ADD_REMOVE, REPLACE = "add-remove", "replace-one"
 LOSSES = (
     ("logistic", 1.0),
     ("clipped_logistic", 0.75),
@@ -23,26 +32,6 @@ LOSSES = (
     ("clipped_logistic", 0.5),
     ("log_cosh", 1.0),
 )
-
-
-def record(loss, x, y=None):
-    return (tuple(x), (0.0 if loss == "log_cosh" else 1.0) if y is None else y, 1.0)
-
-
-def pull(loss, k, force):
-    """Records whose slopes add up to about `force`, without curvature."""
-    length, tiny = np.linalg.norm(force), 1e-4
-    if length == 0:
-        return []
-    if loss == "log_cosh":
-        return [(tiny * force / length, 1e6, length / (k * tiny))]
-    slope = min(0.5, k)
-    return [(tiny * force / length, 1.0, length / (slope * tiny))]
-
-
-def pair(loss, k, Lambda, scale, base, old, new=()):
-    """The minimisers with `base` and `old`, and with `base` and `new`."""
-    return [Minimiser(loss, k, Lambda, scale, [*base, *more]) for more in (old, new)]
 
 
 def exact_on_line(loss, k, r, m, e, R=1.0, pulls=None):
@@ -56,7 +45,9 @@ def exact_on_line(loss, k, r, m, e, R=1.0, pulls=None):
         for one, other in ((P, Q), (Q, P)):
             delta, mass = hockey_stick(one, other, e, 4001, mode(one, 1))
             assert mass == pytest.approx(1, abs=2e-3 if loss == "clipped_logistic" else 1e-6)
-            removed, added = (max(removed, delta), added) if one is P else (removed, max(added, delta))
+            removed, added = (
+                (max(removed, delta), added) if one is P else (removed, max(added, delta))
+            )
     return removed, added
 
 
@@ -234,37 +225,6 @@ def test_the_solvers_share_of_epsilon_counts():
 # ---- two dimensions
 
 
-def in_the_plane(loss, k, Lambda, scale, e, kind, points=360, pulls=(6.0,), angles=None):
-    """The largest exact delta over directions, with a record of weight 1e10 beside, and with pulls against the
-    record, or its half, by so many Lambda R."""
-    worst = 0.0
-    for far in (1e10, *pulls):
-        for a in angles or ((0.1, 0.2) if kind == "replace" else (0.0, 0.8)):
-            v = np.array([math.cos(a), math.sin(a)])
-            if far == 1e10 and loss == "logistic":
-                base = [((0.0, -1.0), 1.0, far)]
-            else:
-                against = np.array([0.0, 1.0]) if kind == "replace" else v
-                base = pull(loss, k, -min(far, 20) * Lambda * against)
-            new = [record(loss, (-v[0], v[1]))] if kind == "replace" else []
-            P, Q = pair(loss, k, Lambda, scale, base, [record(loss, v)], new)
-            P, Q = (Q, P) if kind == "add" else (P, Q)
-            delta, mass = hockey_stick(P, Q, e, points, mode(P, 2))
-            assert mass == pytest.approx(1, abs=1e-4)
-            worst = max(worst, delta)
-    return worst
-
-
-def plane(loss, e, delta, kind, share, k=1.0, **options):
-    """The exact delta, the bound, and D of the additive mechanism; Lambda is `share` of the threshold."""
-    threshold = (2 if loss == "log_cosh" else 1) * (2 if kind == "replace" else 1) / e
-    m = 1 / l2.scale(2, e, delta) / (2 if kind == "replace" else 1)
-    Lambda = share * threshold
-    ball = Ball(m, 2, Curvature(loss, 1 / Lambda, k))
-    bound = {"remove": ball.removal, "add": ball.addition, "replace": ball.replacement}[kind](e)
-    return in_the_plane(loss, k, Lambda, k / m, e, kind, **options), bound
-
-
 @pytest.mark.parametrize("e", [0.5, 2.0])
 def test_removal_meets_its_bound_at_the_threshold_only(e):
     exact, bound = plane("logistic", e, 1e-2, "remove", 1.0)
@@ -274,7 +234,9 @@ def test_removal_meets_its_bound_at_the_threshold_only(e):
     assert 2e-2 < exact < bound
 
 
-@pytest.mark.parametrize(("loss", "share"), [("logistic", 1.0), ("logistic", 0.25), ("log_cosh", 1.0)])
+@pytest.mark.parametrize(
+    ("loss", "share"), [("logistic", 1.0), ("logistic", 0.25), ("log_cosh", 1.0)]
+)
 def test_additions_and_replacements_in_the_plane(loss, share):
     exact, bound = plane(loss, 0.5, 1e-2, "add", share)
     assert (0.99 if loss == "logistic" else 0.49) * bound < exact < 1.001 * bound
@@ -295,63 +257,10 @@ def test_removal_of_log_cosh_costs_one_sign_in_the_plane():
 # ---- the pure bound
 
 
-def log_ratio(loss, k, Lambda, scale, norm, base, old, new):
-    P, Q = pair(loss, k, Lambda, scale, base, old, new)
-    return lambda w: float(P.log_density(w, norm) - Q.log_density(w, norm))
-
-
-def largest_loss(loss, k, r, m, d, body, rng, tries, adjacency=REPLACE):
-    """The largest |log p/q| found, over bases, pairs of records and points w.
-
-    Records lie in the body: the ball of radius 1, or the box of half-width 1/sqrt(d), so R = 1.
-    """
-    half = 1.0 if body == "ball" else 1 / math.sqrt(d)
-    Lambda, scale = 1 / r, k / m
-
-    def norm(b):
-        return np.linalg.norm(b, axis=-1) if body == "ball" else np.abs(b).max(-1) / half
-
-    def vector():
-        if rng.random() < 0.1:
-            return np.zeros(d)
-        if body == "box":
-            return half * rng.choice([-1.0, 1.0], d) * (1 if rng.random() < 0.7 else rng.random(d))
-        v = rng.normal(size=d)
-        return v / np.linalg.norm(v) * (1 if rng.random() < 0.7 else rng.random())
-
-    def target():
-        return rng.normal() * 3 if loss == "log_cosh" else 1.0
-
-    worst = 0.0
-    for _ in range(tries):
-        old = (vector(), target(), 1.0)
-        kind = rng.integers(5)
-        new = (vector(), target(), 1.0)
-        if kind == 0:
-            new = (-old[0], old[1], 1.0)
-        elif kind < 3:  # close to, but not, the opposite record: both slopes can be large
-            tip = np.eye(d)[rng.integers(d)] if body == "ball" else half * rng.choice([-1.0, 1.0], d)
-            small = 10.0 ** -rng.uniform(0, 3)
-            turned = -old[0] + small * tip if body == "ball" else np.where(tip * old[0] > 0, old[0], -old[0])
-            new = (turned / max(1.0, np.linalg.norm(turned) if body == "ball" else 0.0), target(), 1.0)
-        base = []
-        for _ in range(rng.integers(0, 4)):
-            x = old[0] if rng.random() < 0.3 else vector()  # duplicates, too
-            base.append((x, target(), 10.0 ** rng.uniform(0, 10)))
-        new = [] if adjacency == ADD_REMOVE else [new]
-        ratio = log_ratio(loss, k, Lambda, scale, norm, base, [old], new)
-        # Points where b is moderate, so its rounding is, too: moved there by a linear tilt of tiny records.
-        for start in (rng.normal(size=d), -old[0] * 10 ** rng.uniform(0, 1.5)):
-            force = Minimiser(loss, k, Lambda, scale, base).parts(np.asarray(start, float))[0]
-            tilt = pull(loss, k, -force + rng.normal(size=d) * 10 ** rng.uniform(0, 2) * scale)
-            ratio = log_ratio(loss, k, Lambda, scale, norm, base + tilt, [old], new)
-            best = minimize(lambda w, f=ratio: -abs(f(w)), start, method="Nelder-Mead", options={"maxiter": 60})
-            worst = max(worst, -best.fun)
-    return worst
-
-
 @pytest.mark.parametrize("body", ["ball", "box"])
-@pytest.mark.parametrize(("loss", "k"), [("logistic", 1.0), ("clipped_logistic", 0.75), ("log_cosh", 0.5)])
+@pytest.mark.parametrize(
+    ("loss", "k"), [("logistic", 1.0), ("clipped_logistic", 0.75), ("log_cosh", 0.5)]
+)
 def test_no_loss_found_exceeds_the_pure_bound(body, loss, k):
     rng = np.random.default_rng(11)
     for r, m in ((0.5, 1.0), (3.0, 1.0)):
@@ -371,12 +280,20 @@ def test_pure_bound_is_attained_by_one_pair():
         return np.abs(b).max(-1) * math.sqrt(2)
 
     a = 1 / math.sqrt(2)
-    for loss, k, r, m in (("logistic", 1.0, 2.0, 1.0), ("clipped_logistic", 0.75, 1.0, 1.0), ("log_cosh", 0.7, 1.0, 1.0)):
+    for loss, k, r, m in (
+        ("logistic", 1.0, 2.0, 1.0),
+        ("clipped_logistic", 0.75, 1.0, 1.0),
+        ("log_cosh", 0.7, 1.0, 1.0),
+    ):
         scale, Lambda = k / m, 1 / r
         old, new = (record(loss, (a, a)), record(loss, (-a, a)))
         worst = 0.0
         for s in np.linspace(-6, 8, 57):  # z of `old`; `new` is saturated
-            w = np.array([15 - s, -15 - s]) * a if loss == "log_cosh" else np.array([s + 15, s - 15]) * a
+            w = (
+                np.array([15 - s, -15 - s]) * a
+                if loss == "log_cosh"
+                else np.array([s + 15, s - 15]) * a
+            )
             base = pull(loss, k, Lambda * w + np.array([-3.0, 0.0]) * scale)
             worst = max(worst, abs(log_ratio(loss, k, Lambda, scale, norm, base, [old], [new])(w)))
         bound = pure_epsilon(m, Curvature(loss, r, k))
@@ -392,7 +309,9 @@ def test_pure_bound_in_closed_form():
         assert pure_shift(e, Curvature("log_cosh", e / 2), ADD_REMOVE) == e
         assert pure_shift(e, Curvature("logistic", e * 0.51)) < e / 2
         clipped = Curvature("clipped_logistic", e / 3, 0.75)
-        assert pure_shift(e, clipped) == pytest.approx((e - math.log1p(0.1875 * e / 3)) / 2, rel=1e-12)
+        assert pure_shift(e, clipped) == pytest.approx(
+            (e - math.log1p(0.1875 * e / 3)) / 2, rel=1e-12
+        )
     # m/epsilon below the threshold, from a derivation of its own
     for loss, c, m in (
         *(("logistic", c, m) for c, m in zip((0.5, 1, 1.5), (0.379, 0.473, 0.496), strict=True)),
@@ -423,7 +342,9 @@ def test_the_integral_against_polar_coordinates(d, loss, k):
         angle = (nodes + 1) * math.pi / 2
         cosine, share = np.cos(angle), np.sin(angle) ** (d - 2) * weights
         share = share / share.sum()
-    loss_at = np.sqrt(radius[:, None] ** 2 + 2 * radius[:, None] * m * cosine + m * m) - radius[:, None]
+    loss_at = (
+        np.sqrt(radius[:, None] ** 2 + 2 * radius[:, None] * m * cosine + m * m) - radius[:, None]
+    )
     gain = np.maximum(-np.expm1(e - np.interp(loss_at, x, f)), 0)
     expected = float(density @ gain @ share)
     curvature = Curvature(loss, r, k)
@@ -438,15 +359,22 @@ def test_the_integral_against_polar_coordinates(d, loss, k):
 def test_delta_falls_with_e_and_grows_with_m_and_r(loss, k, d):
     for adjacency in (ADD_REMOVE, REPLACE):
         for r in (0.2, 2.0):
-            curve = [Ball(0.8, d, Curvature(loss, r, k)).delta(e, adjacency) for e in np.linspace(0, 2.5, 18)]
+            curve = [
+                Ball(0.8, d, Curvature(loss, r, k)).delta(e, adjacency)
+                for e in np.linspace(0, 2.5, 18)
+            ]
             assert (np.diff(curve) <= 1e-9).all()
-            assert curve[0] > 0 and 0 <= min(curve) and max(curve) <= 1
-        grown = [Ball(m, d, Curvature(loss, 0.5, k)).delta(0.9, adjacency) for m in np.geomspace(0.05, 5, 12)]
+            assert curve[0] > 0 and min(curve) >= 0 and max(curve) <= 1
+        grown = [
+            Ball(m, d, Curvature(loss, 0.5, k)).delta(0.9, adjacency)
+            for m in np.geomspace(0.05, 5, 12)
+        ]
         assert (np.diff(grown) >= -1e-9).all()
 
 
 @pytest.mark.parametrize(
-    ("loss", "k"), [("logistic", 1.0), ("clipped_logistic", 0.9), ("clipped_logistic", 0.4), ("log_cosh", 1.0)]
+    ("loss", "k"),
+    [("logistic", 1.0), ("clipped_logistic", 0.9), ("clipped_logistic", 0.4), ("log_cosh", 1.0)],
 )
 @pytest.mark.parametrize(("d", "e", "delta"), [(2, 1.0, 1e-2), (30, 2.0, 1e-4)])
 def test_m_grows_with_lambda_and_epsilon(loss, k, d, e, delta):
@@ -461,7 +389,9 @@ def test_m_grows_with_lambda_and_epsilon(loss, k, d, e, delta):
 @pytest.mark.parametrize(("loss", "k"), LOSSES)
 @pytest.mark.parametrize("d", [1, 3, 40])
 def test_calibration_is_safe_and_tight(loss, k, d):
-    for adjacency, r, delta in itertools.product((ADD_REMOVE, REPLACE), (0.05, 0.5, 3.0), (1e-9, 1e-3)):
+    for adjacency, r, delta in itertools.product(
+        (ADD_REMOVE, REPLACE), (0.05, 0.5, 3.0), (1e-9, 1e-3)
+    ):
         curvature = Curvature(loss, r, k)
         m = ball_shift(1.0, delta, d, r, loss, k, adjacency)
         pure = pure_shift(1.0, curvature, adjacency)
@@ -500,6 +430,11 @@ def test_refusals():
     for delta in (ball.removal, ball.addition, ball.replacement, ball.delta):
         with pytest.raises(ValueError, match="at least 0"):
             delta(-0.1)  # e - e_out, for instance
-    for wrong in (("huber", 1.0), ("logistic", 0.0), ("logistic", math.inf), ("clipped_logistic", 1.0, 0.0)):
+    for wrong in (
+        ("huber", 1.0),
+        ("logistic", 0.0),
+        ("logistic", math.inf),
+        ("clipped_logistic", 1.0, 0.0),
+    ):
         with pytest.raises(ValueError, match="needs|proven"):
             Curvature(*wrong)

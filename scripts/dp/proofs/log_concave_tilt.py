@@ -52,11 +52,11 @@ last can exceed e if e - J >= m + t. Hence D_2(e - J): the additive mechanism's 
 
     delta(e) <= addition(e1) + e^e1 removal(e2),  e1 >= 0, e2 >= 0.
 
-addition(e1) = 0 from e1 = m on, and removal(e2) = 0 from e2 = f(m) on. For epsilon <= 4 and d <= 100 the chain needs at most 0.07 % more scale
-than D_2.
+addition(e1) = 0 from e1 = m on, and removal(e2) = 0 from e2 = f(m) on. For epsilon <= 4 and d <= 100 the
+chain needs at most 0.07 % more scale than D_2 at Lambda = 2 R^2/epsilon (logistic).
 
-*Two signs* (log-cosh). Adding: log p/q <= max(0, l_v, l_-v), so 2 D(e). Removing costs no more than with one
-sign. By the sign of u, log p/q is at most f(l_-v) or f(l_v). Fix the part of b' orthogonal to v and let a =
+*Two signs* (log-cosh). Adding: log p/q <= max(0, l_v, l_-v), so 2 D(e). Removing costs no more than with
+one sign. By the sign of u, log p/q is at most f(l_-v) or f(l_v). Fix the part of b' orthogonal to v and let a =
 -b'.v. As b' -> w is monotone, u does not increase with a: u >= 0 up to some a_c, and u <= 0 beyond. Since
 l_v <= l_-v for a >= 0, and l_-v <= l_v for a <= 0, log p/q is at most f(l_-v) for all a if a_c >= 0, and at
 most f(l_v) for all a otherwise. Given this part, b' has a density even in a, so both have the same law.
@@ -126,7 +126,7 @@ class Curvature:
             A, B = x * self.c2, x * self.c1 + 2 * self.c2
             C = x * (1 / self.r + self.c0) + self.c1
             root = np.sqrt(np.maximum(B * B - 4 * A * C, 0.0))
-            # Both roots, in the form that does not cancel; the other one is C divided by their product with A.
+            # Both roots, in the form that does not cancel: q/A, and C/q, as their product is C/A.
             q = -(B + np.copysign(root, B)) / 2
             roots = q / A, C / q
         best = np.maximum(math.log1p(self.c0 * self.r), x + self.tangents[0][0])  # at u = 0 and 1

@@ -1,7 +1,7 @@
-"""The exact law of a tilted minimiser on explicit records, by change of variables, and adversaries that choose them.
+"""The exact law of a tilted minimiser on explicit records, and adversaries that choose the records.
 
-The minimiser of F(w) + Lambda/2 ||w||^2 + b.w has the density p(b(w)) det H(w), where b(w) and the Hessian H(w)
-follow from the slopes and curvatures of the records, written down here once more.
+The minimiser of F(w) + Lambda/2 ||w||^2 + b.w has the density p(b(w)) det H(w), by change of variables.
+b(w) and the Hessian H(w) follow from the slopes and curvatures of the records, written down once more.
 """
 
 import math
@@ -70,7 +70,7 @@ class Minimiser:
         return value
 
     def minimisers(self, b):
-        """The exact minimisers for tilts b of shape (n, d), by damped Newton steps. Not for clipped loss."""
+        """The exact minimisers for tilts b of shape (n, d), by Newton steps. Not for clipped loss."""
         w = np.zeros_like(b)
         for _ in range(300):
             at, H = self.parts(w)
@@ -152,8 +152,10 @@ def pair(loss, k, Lambda, scale, base, old, new=()):
 
 
 def in_the_plane(loss, k, Lambda, scale, e, kind, points=360, pulls=(6.0,), angles=None):
-    """The largest exact delta over directions, with a record of weight 1e10 beside, and with pulls against the
-    record, or its half, by so many Lambda R."""
+    """The largest exact delta over directions, with a record of weight 1e10 beside, and with `pulls`.
+
+    A pull moves the minimiser by so many radii against the record (replacing: where both slopes are large).
+    """
     worst = 0.0
     for far in (1e10, *pulls):
         for a in angles or ((0.1, 0.2) if kind == "replace" else (0.0, 0.8)):
@@ -221,29 +223,24 @@ def largest_loss(loss, k, r, m, d, body, rng, tries, adjacency=REPLACE):
                 np.eye(d)[rng.integers(d)] if body == "ball" else half * rng.choice([-1.0, 1.0], d)
             )
             small = 10.0 ** -rng.uniform(0, 3)
-            turned = (
-                -old[0] + small * tip
-                if body == "ball"
-                else np.where(tip * old[0] > 0, old[0], -old[0])
-            )
-            new = (
-                turned / max(1.0, np.linalg.norm(turned) if body == "ball" else 0.0),
-                target(),
-                1.0,
-            )
+            if body == "ball":
+                turned = small * tip - old[0]
+                turned = turned / max(1.0, np.linalg.norm(turned))
+            else:
+                turned = np.where(tip * old[0] > 0, old[0], -old[0])
+            new = (turned, target(), 1.0)
         base = []
         for _ in range(rng.integers(0, 4)):
             x = old[0] if rng.random() < 0.3 else vector()  # duplicates, too
             base.append((x, target(), 10.0 ** rng.uniform(0, 10)))
         new = [] if adjacency == ADD_REMOVE else [new]
-        ratio = log_ratio(loss, k, Lambda, scale, norm, base, [old], new)
         # Points where b is moderate, so its rounding is, too: moved there by a linear tilt of tiny records.
         for start in (rng.normal(size=d), -old[0] * 10 ** rng.uniform(0, 1.5)):
             force = Minimiser(loss, k, Lambda, scale, base).parts(np.asarray(start, float))[0]
             tilt = pull(loss, k, -force + rng.normal(size=d) * 10 ** rng.uniform(0, 2) * scale)
             ratio = log_ratio(loss, k, Lambda, scale, norm, base + tilt, [old], new)
-            best = minimize(
+            found = minimize(
                 lambda w, f=ratio: -abs(f(w)), start, method="Nelder-Mead", options={"maxiter": 60}
             )
-            worst = max(worst, -best.fun)
+            worst = max(worst, -found.fun)
     return worst

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 
 
 def estimate(d, e, m, r, loss, kind, far, angle, draws, seed):
-    """An unbiased estimate of delta(e), and its standard error: E (1 - e^(e - log p/q))_+ at exact minimisers."""
+    """An unbiased estimate of delta(e) = E (1 - e^(e - log p/q))_+, and its standard error."""
     rng = np.random.default_rng(seed)
     Lambda, scale = 1 / r, 1 / m
     v, w = np.zeros(d), np.zeros(d)
@@ -32,9 +32,7 @@ def estimate(d, e, m, r, loss, kind, far, angle, draws, seed):
     side[1] = -1.0
     if far == 1e9:
         base = (
-            [record(loss, side)[:2] + (far,)]
-            if loss == "logistic"
-            else pull(loss, 1.0, 20 * Lambda * side)
+            pull(loss, 1.0, 20 * Lambda * side) if loss == "log_cosh" else [(tuple(side), 1.0, far)]
         )
     else:
         base = pull(loss, 1.0, -far * Lambda * v)
@@ -63,18 +61,18 @@ def test_no_estimate_exceeds_its_bound(d, loss):
     ):
         threshold = e / (2 if loss == "log_cosh" else 1) / (2 if kind == "replace" else 1)
         m = 1 / l2.scale(d, e, 1e-2) / (2 if kind == "replace" else 1)
-        for share in (1.0, 0.3):
+        for share in (1.0, 0.2):
             ball = Ball(m, d, Curvature(loss, threshold / share))
             bound = {"remove": ball.removal, "add": ball.addition, "replace": ball.replacement}[
                 kind
             ](e)
             settings = [
                 (far, angle)
-                for far in (0.0, 4.0, 12.0, 1e9)
+                for far in (0.0, 5.0, 11.0, 17.0, 1e9)
                 for angle in ((0.1, 0.3) if kind == "replace" else (0.0, 0.6))
             ]
             found = [
-                estimate(d, e, m, threshold / share, loss, kind, *setting, 1500, 1)[0]
+                estimate(d, e, m, threshold / share, loss, kind, *setting, 2000, 1)[0]
                 for setting in settings
             ]
             worst = settings[int(np.argmax(found))]
@@ -83,8 +81,10 @@ def test_no_estimate_exceeds_its_bound(d, loss):
             assert mean < bound + 4 * error
             if kind != "replace" and loss == "logistic" and share == 1:
                 assert mean > bound - 4 * error - 2e-4  # met
+            if share < 1 and loss == "log_cosh" and kind == "add":
+                assert mean > 1.5e-2  # both signs of the slope count
             if share < 1 and kind == "remove":
-                assert mean > 1e-2 + 4 * error  # the profile itself is exceeded below the threshold
+                assert mean > 1e-2 + 3 * error  # the profile itself is exceeded below the threshold
 
 
 @pytest.mark.parametrize("body", ["ball", "box"])
@@ -129,8 +129,8 @@ def test_calibrated_replacements_in_the_plane():
     for loss, k in (("logistic", 1.0), ("clipped_logistic", 0.75), ("log_cosh", 0.5)):
         for r in (0.2, 0.5, 2.0):
             m = ball_shift(1.0, 1e-2, 2, r, loss, k)
-            if m < 1e-2:
-                continue  # almost no curvature is hidden by so much noise
+            if m < 0.2:
+                continue  # so much noise that the grid would have to be wider
             pulls = (2.0, 6.0, 12.0)
             kinds = in_the_plane(loss, k, 1 / r, k / m, 1.0, "replace", 360, pulls)
             print(loss, r, m, kinds)

@@ -1,7 +1,7 @@
-"""Log-concave tilts: every bound against exact densities on explicit records, and what wrong bounds would claim.
+"""Log-concave tilts: every bound against exact densities on explicit records, and claims of wrong bounds.
 
-`tilted` has the exact law of the minimiser. The adversary's other records are a linear tilt (tiny records with
-large weights, which move the minimiser without curvature) or one record of weight 1e10.
+`tilted` has the exact law of the minimiser. The adversary's other records are tiny ones with large weights,
+which move the minimiser without curvature, or one record of weight 1e10.
 """
 
 import itertools
@@ -127,8 +127,8 @@ def tangent(loss, r, k):
     return Curvature(loss, r, k).tangents[0]
 
 
-# What a wrong program would claim for removing a record with tilt m, r, at the tilt's own share e: the profile, or
-# None where it makes no claim. Each is shown wrong by an exact density.
+# What a wrong program would claim for removing a record at the tilt's own share e: a delta, or None for no
+# claim. Each is shown wrong by an exact density.
 def threshold_halved(m, r, loss, k, e):
     J, t = tangent(loss, r, k)
     return l2.delta(e - J, m, 1) if e - J >= t / 2 else None
@@ -200,8 +200,8 @@ def test_m_and_r_carry_the_slope_and_the_radius(k, R):
 def test_the_solvers_share_of_epsilon_counts():
     """Output noise after a solver whose error depends on the data: their losses add up.
 
-    One dimension, no other record. The solver stops `error` to the right of the minimiser with the record, and to
-    the left without. Without subtracting e_out, delta would be 0, since e > m.
+    One dimension, no other record. The solver stops `error` to the right of the minimiser with the record,
+    and to the left without. Without subtracting e_out, delta would be 0, since e > m.
     """
     m, r, e_out, e = 1.0, 20.0, 1.0, 1.2
     Lambda, scale = 1 / r, 1 / m
@@ -403,7 +403,7 @@ def test_calibration_is_safe_and_tight(loss, k, d):
 
 
 def test_chain_costs_next_to_nothing_at_its_threshold():
-    """At Lambda = 2 R^2/epsilon, at most .07 % more scale than twice the shift of the additive mechanism."""
+    """At Lambda = 2 R^2/epsilon, at most .07 % more scale than for twice the shift."""
     for d, e in itertools.product((1, 3, 10, 20, 100), (0.1, 1.0, 4.0)):
         m, most = ball_shift(e, 1e-6, d, e / 2), 1 / l2.scale(d, e, 1e-6) / 2
         assert most / 1.0011 < m <= most
@@ -436,5 +436,5 @@ def test_refusals():
         ("logistic", math.inf),
         ("clipped_logistic", 1.0, 0.0),
     ):
-        with pytest.raises(ValueError, match="needs|proven"):
+        with pytest.raises(ValueError, match=r"needs|proven"):
             Curvature(*wrong)

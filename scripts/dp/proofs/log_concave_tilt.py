@@ -56,10 +56,11 @@ addition(e1) = 0 from e1 = m on, and removal(e2) = 0 from e2 = f(m) on. For epsi
 chain needs at most 0.07 % more scale than D_2 at Lambda = 2 R^2/epsilon (logistic).
 
 *Two signs* (log-cosh). Adding: log p/q <= max(0, l_v, l_-v), so 2 D(e). Removing costs no more than with
-one sign. By the sign of u, log p/q is at most f(l_-v) or f(l_v). Fix the part of b' orthogonal to v and let a =
--b'.v. As b' -> w is monotone, u does not increase with a: u >= 0 up to some a_c, and u <= 0 beyond. Since
-l_v <= l_-v for a >= 0, and l_-v <= l_v for a <= 0, log p/q is at most f(l_-v) for all a if a_c >= 0, and at
-most f(l_v) for all a otherwise. Given this part, b' has a density even in a, so both have the same law.
+one sign. By the sign of u, log p/q is at most f(l_-v) or f(l_v). Fix the part of b' orthogonal to v and let
+a = -b'.v. As b' -> w is monotone, u does not increase with a: u >= 0 up to some a_c, and u <= 0 beyond.
+Since l_v <= l_-v for a >= 0, and l_-v <= l_v for a <= 0, log p/q is at most f(l_-v) for all a if a_c >= 0,
+and at most f(l_v) for all a otherwise. Given the fixed part, b' has a density even in a, so l_-v and l_v
+have the same law.
 
 APPROXIMATE MINIMISERS. Let the gradient of the mean objective at the solver's point have norm at most tau.
 Given the exact minimiser, neighbours' points differ by at most 2 tau/lambda, so noise z with ||z|| ~

@@ -186,12 +186,15 @@ def _options(values, kind, where, valid, names, source):
         options.Mechanism: (MECHANISMS, "mechanism"),
         options.End: (("smallest", "largest"), "value"),
         options.Axis: (("epsilon", "train_size"), "value"),
+        options.Operator: (("=", "!=", ">="), "operator"),
     }
     option_checks.check(
         kind.options, values, known, lambda place, text: ConfigError(f"{where}{place}: {text}")
     )
     for option, field in options.fields(kind.options).items():
-        if field.type is options.Printed:
+        if field.type in (options.Printed, options.Printed | float) and isinstance(
+            values[option], str
+        ):
             _printed(source, values[option], "number", f"{where}.{option}")
         if field.type is options.Mechanism:
             try:

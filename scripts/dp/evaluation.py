@@ -19,11 +19,11 @@ def _blocks(rows, restarts):
     return slices(rows, min(step, losses.SUMMED))
 
 
-def _scores(weights, X, intercept, look):
+def _scores(weights, X, intercept, each_block):
     """Yield (a slice of the restarts, their scores (restarts, n)).
 
-    A slice has at most CACHED scores, or is a single restart. Before its scores are yielded, look(restarts,
-    rows, scores (rows, restarts)) is called for every block of rows.
+    A slice has at most CACHED scores, or is a single restart. Before its scores are yielded,
+    each_block(restarts, rows, scores (rows, restarts)) is called for every block of rows.
     """
     intercept = np.broadcast_to(intercept, len(weights))
     for part in slices(len(weights), max(1, KEPT // max(1, len(X)))):
@@ -31,7 +31,7 @@ def _scores(weights, X, intercept, look):
         for rows in _blocks(len(X), W.shape[1]):
             scores = X[rows] @ W + intercept[part]
             held[:, rows] = scores.T
-            look(part, rows, scores)
+            each_block(part, rows, scores)
         for some in slices(len(held), max(1, CACHED // max(1, len(X)))):
             yield slice(part.start + some.start, part.start + some.stop), held[some]
 
@@ -83,20 +83,20 @@ def classification(
         values["log_loss"] = total / len(X)
         return values
     positive, logistic = y > 0, losses.get("logistic")
-    values["error"][:], values["log_loss"][:] = 0, 0
+    errors, log_losses = np.zeros(len(weights)), np.zeros(len(weights))
 
-    def add(part, rows, scores):
-        """Add the errors and losses of a block: the scores that the draws `part` give to `rows`."""
+    def add(restarts, rows, scores):
         label = positive[rows, None]
-        values["error"][part] += ((scores > 0) != label).sum(axis=0)
-        values["log_loss"][part] += logistic.total(np.where(label, scores, -scores))
+        errors[restarts] += ((scores > 0) != label).sum(axis=0)
+        log_losses[restarts] += logistic.total(np.where(label, scores, -scores))
 
     if len(X) > SORTED:
         values["auc"] = binned_auc(weights, X, positive, intercept, add)
     else:
         for part, scores in _scores(weights, X, intercept, add):
             values["auc"][part] = auc(scores, positive)
-    return values | {name: values[name] / len(X) for name in ("error", "log_loss")}
+    values["error"], values["log_loss"] = errors / len(X), log_losses / len(X)
+    return values
 
 
 def auc(scores: np.ndarray, positive: np.ndarray) -> np.ndarray:
@@ -133,13 +133,13 @@ def binned_auc(
     X: np.ndarray | Rows,
     positive: np.ndarray,
     intercept: float | np.ndarray = 0.0,
-    look: Callable | None = None,
+    each_block: Callable | None = None,
 ) -> np.ndarray:
     """Approximate `auc` of weights (restarts, d) on the rows of X, with little memory.
 
     The first pass finds each restart's range of scores. The second divides this range into BINS equal bins
     and counts both classes in each. A positive and a negative in the same bin count half, so the error is
-    at most half the share of such pairs. look: as for `_scores`.
+    at most half the share of such pairs. each_block: as for `_scores`, in the first pass.
     """
     restarts, count = len(weights), int(positive.sum())
     pairs = count * (len(positive) - count)
@@ -152,8 +152,8 @@ def binned_auc(
         scores = X[rows] @ W + b
         np.minimum(low, scores.min(axis=0), out=low)
         np.maximum(high, scores.max(axis=0), out=high)
-        if look:
-            look(slice(None), rows, scores * size)
+        if each_block:
+            each_block(slice(None), rows, scores * size)
     if not pairs:
         return np.full(restarts, np.nan)
     per_score = (BINS - 1) / np.maximum(high - low, 1e-300)

@@ -13,12 +13,21 @@ A mechanism is a class in a file of `dp/mechanisms`, with options and two method
         def _release(self, X, y, p, draws, rng): ...
 
 `_guarantee` says in one sentence why (epsilon, delta) holds for public n and d; `p` has the checked
-parameters and options by name. `_release` returns the weights (draws, d) of independent draws, or
-(weights, info). It refuses nothing: rows and labels are checked before, shapes and finite weights after.
-What else a class may declare (a delta, public facts about the data, a shared fit) stands with its
-default at the top of `Mechanism`.
+parameters and options by name (`Parameters`). `_release` returns the weights (draws, d) of independent
+draws, or (weights, info). All its randomness is from `rng`, in densities that the proof needs (`dp.noise`).
+It refuses nothing: rows and labels are checked before, shapes and finite weights after.
 
-The public methods `guarantee`, `release` and `release_many` check arguments and results.
+What else a class may declare (a delta, public facts about the data, a shared fit) stands with its
+default at the top of `Mechanism`. It may also override these methods:
+
+    hides            whether the guarantee relies on hiding noisy values
+    rule_lambda      lambda from public numbers
+    _by_rule         options from public numbers
+    _check_together  refusals of settings that are invalid together
+    _release_many    many releases at once, in place of `_release`
+
+The public methods `guarantee`, `release` and `release_many` check arguments and results. Tests of every
+mechanism are in `tests/unit/test_mechanisms.py` and `test_branches.py`; `dp_audit` attacks and replays it.
 """
 
 import copy

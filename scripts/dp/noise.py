@@ -15,7 +15,7 @@ __all__ = ["gaussian", "l2_laplace", "laplace"]
 
 
 def law(function: Callable) -> Callable:
-    """Let a generator with a method `law`, such as `dp_audit.replay.Recorder`, supply the noise instead."""
+    """Let a generator with a method `law` (`dp_audit.recorder.Recorder`) supply the noise instead."""
 
     @wraps(function)
     def draw(dimension, scale, size, rng):

@@ -127,6 +127,28 @@ class Spent(NamedTuple):
     releases: list[tuple[str, Fraction, Fraction, bool]]
     previews: int
 
+    def lines(self) -> list[str]:
+        """One line per release, then the totals."""
+        lines = []
+        for name, epsilon, delta, done in self.releases:
+            state = "done" if done else "begun, not done: the same command goes on with it"
+            lines.append(f"{name}: epsilon {float(epsilon):g}, delta {float(delta):g}, {state}")
+        lines.append(
+            f"spent: epsilon {float(self.epsilon):g} of {float(self.budget.epsilon):g}, "
+            f"delta {float(self.delta):g} of {float(self.budget.delta):g}"
+        )
+        if self.previews:
+            lines.append(f"previews: {self.previews}")
+        return lines
+
+    def beside(self, request: Request) -> str:
+        """What a release would cost, and what is spent, as a sentence each."""
+        return (
+            f"The release would cost epsilon {request.epsilon:g} and delta {request.delta:g}. Spent are "
+            f"epsilon {float(self.epsilon):g} of {float(self.budget.epsilon):g} and delta "
+            f"{float(self.delta):g} of {float(self.budget.delta):g}."
+        )
+
 
 class Book:
     """The folder of a budget book.

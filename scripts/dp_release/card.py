@@ -18,12 +18,6 @@ __all__ = ["card", "table_csv"]
 
 COLUMNS = ("column", "estimate", "standard_error", "low", "high", "p_value", "says")
 GROUPS = (2, 3, 4, 5, 10)  # rows per person for which the card states the guarantee
-# Upper limits of the best attack's gain over a guess, and words for each range.
-LEARNT = (
-    (0.1, ("nearly the same", "learns little")),
-    (0.25, ("other, but similar,", "may learn something")),
-    (1.0, ("very different", "may learn much")),
-)
 KINDS = {"logistic": "logistic regression", "log_cosh": "robust linear regression (log-cosh loss)"}
 
 
@@ -84,7 +78,7 @@ def card(document: dict) -> str:
             "what a release looks like."
         )
     parts += [
-        f"{_what(document)} The model was learnt from {document['training_rows']:,} rows with "
+        f"{_model(document)} The model was learnt from {document['training_rows']:,} rows with "
         f"differential privacy: {_both(guarantee, ', ')}, under "
         f"{guarantee['adjacency']}. Everything in this folder may be published.",
         "## What is promised, and to whom",
@@ -126,38 +120,42 @@ def card(document: dict) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _what(document):
+def _model(document):
     kind = KINDS[document["loss"]["name"]]
     target = document["schema"]["target"]
-    if document["classes"] is None:
-        low, high = document["target"]["low"], document["target"]["high"]
-        return f"A {kind} of `{target}`, between {low:g} and {high:g}."
-    return f"A {kind} of `{target}`: {document['classes'][1]} against {document['classes'][0]}."
+    if document["classes"] is not None:
+        first, second = document["classes"]
+        return f"A {kind} of `{target}`: {second} against {first}."
+    low, high = document["target"]["low"], document["target"]["high"]
+    return f"A {kind} of `{target}`, between {low:g} and {high:g}."
 
 
 def _promise(document):
     meaning = document["guarantee"]["meaning"]
+    guess = max(meaning["prior"], 1 - meaning["prior"])
+    probabilities, learns = _learnt(meaning["right"] - guess)
     attacks = [
         f"falsely accuses {100 * false:g} in 100 rows, is right about at most {_up(power)} in 100 true ones"
         for false, power in zip(meaning["false"], meaning["power"], strict=True)
     ]
     return (
-        f"The unit is a row: {document['unit']}. If all values of one row changed, {_learnt(meaning)} "
-        f"Somebody who must choose between two possible contents of "
-        f"a row is right at most {_up(meaning['right'])} in 100 times; without the release, "
-        f"{100 * max(meaning['prior'], 1 - meaning['prior']):g}. Who {'; who '.join(attacks)}.\n\n"
+        f"The unit is a row: {document['unit']}. If all values of one row changed, what is published would "
+        f"come out with {probabilities} probabilities. So whoever sees it, and even knows all other rows, "
+        f"{learns} about a single row. Somebody who must choose between two possible contents of a row is "
+        f"right at most {_up(meaning['right'])} in 100 times; without the release, {100 * guess:g}. "
+        f"Who {'; who '.join(attacks)}.\n\n"
         f"The guarantee is for one row. If a person, or another group, has several rows, group privacy "
         f"leaves them less: {_groups(document['guarantee'])}."
     )
 
 
-def _learnt(meaning):
-    gained = meaning["right"] - max(meaning["prior"], 1 - meaning["prior"])
-    how, much = next(words for most, words in LEARNT if gained <= most)
-    return (
-        f"what is published would come out with {how} probabilities. So whoever sees it, and even knows "
-        f"all other rows, {much} about a single row."
-    )
+def _learnt(gain):
+    """Words for how far probabilities differ, and for what is learnt, if the best attack gains so much."""
+    if gain <= 0.1:
+        return "nearly the same", "learns little"
+    if gain <= 0.25:
+        return "other, but similar,", "may learn something"
+    return "very different", "may learn much"
 
 
 def _groups(guarantee):

@@ -155,6 +155,24 @@ def preview(request: Request, book: Book, path: Path | bytes, header: bool = Tru
     return [private.PRIVATE, *outcome.sentences(request.classes)]
 
 
+def changes(request: Request, book: Book, path: Path | bytes) -> tuple[str, list[str]]:
+    """The day of a finished release, and which of "the rows" and "the request" changed since.
+
+    The answer is private: it tells without noise whether two tables are equal. Raises `Refused` if the
+    book has no finished release of this name.
+    """
+    with book.locked():
+        day = book.made(request.name)
+        if day is None:
+            raise Refused(f"the book has no finished release {request.name!r} to compare with")
+        changed = []
+        if not book.same_rows(request.name, data_of(path)):
+            changed.append("the rows")
+        if not book.same_request(request):
+            changed.append("the request")
+    return day, changed
+
+
 def make(
     request: Request, book: Book, path: Path | bytes, header: bool = True, alone: bool = False
 ) -> bytes:

@@ -53,21 +53,23 @@ class Meaning(NamedTuple):
         guess = max(self.prior, 1 - self.prior)
         attacks = [
             f"An attacker who accuses wrongly {false:.0%} of the time accuses rightly at most "
-            f"{_most(power)} of the time; a guess would, {false:.0%} of the time. If he put the "
+            f"{_rounded_up(power)} of the time; a guess would, {false:.0%} of the time. If he put the "
             f"probability at {self.prior:.0%} before the release, an accusation raises it to "
-            f"{_most(after)} at most."
+            f"{_rounded_up(after)} at most."
             for false, power, after in zip(self.false, self.power, self.posterior, strict=True)
         ]
         return [
             *attacks,
-            f"His answers are right at most {_most(self.right)} of the time, and {guess:.0%} without the "
-            f"release.",
+            f"His answers are right at most {_rounded_up(self.right)} of the time, and {guess:.0%} without "
+            f"the release.",
         ]
 
 
-def _most(share):
-    """A share in [0, 1] as a percentage, rounded up."""
-    return f"{decimal.Decimal(share).quantize(decimal.Decimal('1e-3'), decimal.ROUND_CEILING):.1%}"
+def _rounded_up(share):
+    """A share in [0, 1] as a percentage with one digit. Rounded down, it would be no upper bound."""
+    exact = decimal.Decimal(share)
+    thousandths = exact.quantize(decimal.Decimal("0.001"), decimal.ROUND_CEILING)
+    return f"{thousandths:.1%}"
 
 
 def power(profile: Profile, false: float) -> float:

@@ -197,7 +197,9 @@ def objective_perturbation(
         moved = statistics.sensitivity(kind, problem)
         moved += 2 * Fraction(statistics.rounding(kind, problem, longest))
         noises[kind] = lattice.covering(moved, mu * share, count, bits)
-    return _proven(Plan(problem, epsilon, delta, tolerance, tilted, noises, longest))
+    plan = Plan(problem, epsilon, delta, tolerance, tilted, noises, longest)
+    _check_delta(plan)
+    return plan
 
 
 def noise_aware_logistic(
@@ -287,7 +289,9 @@ def output_perturbation_gaussian(
     moved += tilt.moved(problem, None, tolerance)
     noises = {"weights": lattice.covering(moved, mu, d, bits)}
     longest = _longest(problem, noises["weights"])
-    return _proven(Plan(problem, epsilon, delta, tolerance, None, noises, longest))
+    plan = Plan(problem, epsilon, delta, tolerance, None, noises, longest)
+    _check_delta(plan)
+    return plan
 
 
 def _check_lambda(lam):
@@ -318,11 +322,14 @@ def _longest(problem, noise):
     return problem.longest + float(noise.deviation) * (math.sqrt(problem.d) + 11) * (1 + 1e-9)
 
 
-def _proven(plan):
-    """The same plan. Raises `Refused` if its noise, after rounding, does not achieve its delta."""
-    if not plan.delta_at(plan.epsilon) <= plan.delta:
-        raise Refused("the calibrated noise does not reach delta: this is a fault of the program")
-    return plan
+def _check_delta(plan):
+    """Stop if the plan's noise, after rounding, does not achieve its delta. No request can cause this."""
+    proven = plan.delta_at(plan.epsilon)
+    if not proven <= plan.delta:
+        raise RuntimeError(
+            f"the calibrated noise has delta {proven:.9g} in place of {plan.delta:.9g}: this is a fault "
+            f"of the program, and nothing was released"
+        )
 
 
 class Release(NamedTuple):

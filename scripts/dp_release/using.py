@@ -3,14 +3,16 @@
 `dp_release.rows` reads a new record like a training row.
 """
 
+import csv
 from collections.abc import Iterable, Sequence
+from typing import TextIO
 
 import numpy as np
 
 from dp_privacy.errors import Refused
 from dp_release import files, rows
 
-__all__ = ["of_file"]
+__all__ = ["of_file", "write_csv"]
 
 BLOCK = 1 << 14  # records read together
 
@@ -98,6 +100,15 @@ def of_file(model: files.Model, data: bytes) -> Iterable[tuple[str, ...]]:
             for each in cells
         ]
         yield from _said(model, scores(model, design(model, records)))
+
+
+def write_csv(model: files.Model, data: bytes, file: TextIO) -> int:
+    """Write the predictions of `of_file` as a CSV. Returns the number of records without one."""
+    writer, without = csv.writer(file, lineterminator="\n"), 0
+    for line in of_file(model, data):
+        writer.writerow(line)
+        without += not line[0]
+    return without
 
 
 def _said(model, model_scores):

@@ -1,6 +1,6 @@
 # Turns a pandas data frame into a regression table that may be published.
 #
-# Editors show the parts that begin with `# %%` as cells. The script needs the package `dp` with its extra
+# Editors show the parts that begin with `# %%` as cells. The script needs the packages `dp*` with the extra
 # `learn`, pandas, and statsmodels for the rows, and takes five seconds:
 #
 #     python published_table.py [folder for model.json, card.md, table.csv and survey.book]

@@ -3,8 +3,8 @@
 import json
 
 from checks import published, statements
-from checks.readings import most_telling_first
 from checks.results import Results
+from checks.under_readings import most_telling_first
 from study import facts as source_file
 from study.configuration.experiment import Experiment
 from study.jobs import script

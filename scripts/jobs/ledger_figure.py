@@ -4,7 +4,7 @@ import pandas as pd
 
 from plots import style
 from plots.ledger import ledger
-from plots.profiles import profiles
+from plots.proven_profiles import profiles
 from study.jobs import script
 
 

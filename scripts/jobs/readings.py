@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from checks.readings import COLUMNS, confront
+from checks.under_readings import COLUMNS, confront
 from study import facts as source_file
 from study.configuration.experiment import Experiment
 from study.jobs import script

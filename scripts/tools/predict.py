@@ -9,7 +9,6 @@ model's card.
 """
 
 import argparse
-import csv
 import zlib
 from pathlib import Path
 
@@ -39,12 +38,8 @@ def main():
         data = making.read(Path(arguments.rows))
     except (OSError, EOFError, zlib.error) as error:
         raise Refused(f"{arguments.rows}: cannot be read ({error})") from None
-    without = 0
-    with atomic(arguments.out) as handle:
-        writer = csv.writer(handle, lineterminator="\n")
-        for line in using.of_file(model, data):
-            writer.writerow(line)
-            without += not line[0]
+    with atomic(arguments.out) as file:
+        without = using.write_csv(model, data, file)
     if without:
         print(f"{without:,} rows have no prediction: a cell is no number, or in no category")
 

@@ -80,15 +80,7 @@ def show(arguments):
     account = book.Book(values["book"])
     with account.locked():
         spent = account.spent()
-    for name, epsilon, delta, done in spent.releases:
-        state = "done" if done else "begun, not done: the same command goes on with it"
-        print(f"{name}: epsilon {float(epsilon):g}, delta {float(delta):g}, {state}")
-    print(
-        f"spent: epsilon {float(spent.epsilon):g} of {float(spent.budget.epsilon):g}, "
-        f"delta {float(spent.delta):g} of {float(spent.budget.delta):g}"
-    )
-    if spent.previews:
-        print(f"previews: {spent.previews}")
+    print(*spent.lines(), sep="\n")
 
 
 def look(arguments):
@@ -101,12 +93,7 @@ def look(arguments):
     said = making.preview(request, release.book, release.path, release.header)
     with release.book.locked() as account:
         spent = account.spent()
-    print(*said, sep="\n")
-    print(
-        f"The release would cost epsilon {request.epsilon:g} and delta {request.delta:g}. Spent are "
-        f"epsilon {float(spent.epsilon):g} of {float(spent.budget.epsilon):g} and delta "
-        f"{float(spent.delta):g} of {float(spent.budget.delta):g}."
-    )
+    print(*said, spent.beside(request), sep="\n")
 
 
 def check(arguments):
@@ -116,21 +103,14 @@ def check(arguments):
     """
     name = arguments.name
     release = releases.load(name)
-    with book.Book(release.book.path).locked() as account:
-        made = account.made(name)
-        if made is None:
-            raise Refused(f"the book has no finished release {name!r} to compare with")
-        same = {
-            "the rows": account.same_rows(name, making.data_of(release.path)),
-            "the request": account.same_request(release.request),
-        }
+    account = book.Book(release.book.path)  # without a budget, which may have been raised
+    day, changed = making.changes(release.request, account, release.path)
     print(preview.PRIVATE)
-    other = [what for what, is_same in same.items() if not is_same]
-    if not other:
-        print(f"The model of {name!r} is of {made}, of these rows and this request.")
+    if not changed:
+        print(f"The model of {name!r} is of {day}, of these rows and this request.")
         return
     print(
-        f"The model of {name!r} is of {made}. Since then, {' and '.join(other)} changed. The model stays "
+        f"The model of {name!r} is of {day}. Since then, {' and '.join(changed)} changed. The model stays "
         f"as it is: another release needs another name, and its own share of the budget."
     )
     sys.exit(1)

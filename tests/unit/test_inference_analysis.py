@@ -7,11 +7,11 @@ import pandas as pd
 import pytest
 import statsmodels.api as sm
 
-from analyses import designs, inference
-from plots import inference as plots
+from analyses import designs, interval_coverage
+from plots import interval_curves as plots
 from study.data import units
 from study.jobs.files import write_json
-from tables import inference as tables
+from tables import regressions as tables
 
 BOUNDS = {"age": [18, 98], "visits": [-2, 6]}
 SITES = ["north", "south", "west"]
@@ -60,7 +60,7 @@ def survey(tmp_path, n=4000):
 def regression(tmp_path, **options):
     options = {"epsilons": [0.1, 8], "delta": 1e-6, "robust": True, "reference": {}} | options
     out, paths = tmp_path / "out.csv", {"d": tmp_path / "d.npz"}
-    inference.regression(SimpleNamespace(name="e"), {"options": options}, paths, 1, out)
+    interval_coverage.regression(SimpleNamespace(name="e"), {"options": options}, paths, 1, out)
     return pd.read_csv(out).set_index(["method", "coefficient"])
 
 
@@ -84,12 +84,12 @@ def test_a_coefficient_of_which_a_release_tells_too_little_has_a_sentence(tmp_pa
     survey(tmp_path, 300)
     actual = regression(tmp_path, epsilons=[0.1]).loc["noise_aware"]
     silent = actual[actual["says"].notna()]
-    assert len(silent) and (silent["says"] == inference.SILENT).all()
+    assert len(silent) and (silent["says"] == interval_coverage.SILENT).all()
     numbers = ["standard_error", "low", "high", "p_value"]
     assert silent[numbers].isna().all(axis=None) and silent["estimate"].notna().all()
     columns, rows = tables.regression(None, None, tmp_path / "out.csv")
     shown = pd.DataFrame(rows, columns=columns)
-    assert (shown["says"] == inference.SILENT).sum() == len(silent)
+    assert (shown["says"] == interval_coverage.SILENT).sum() == len(silent)
     assert shown.loc[shown["says"] != "", ["z", "p_value", "low"]].isna().all(axis=None)
 
 
@@ -143,7 +143,7 @@ def test_references_are_known_levels(chosen, says):
 @pytest.mark.parametrize("design", ["logistic", "linear"])
 def test_bootstraps_stand_beside_the_intervals_of_the_same_releases(simulated, design):
     actual = simulated(
-        inference.bootstrap, design, [600], 1, replicates=3, resamples=8, rounds=2
+        interval_coverage.bootstrap, design, [600], 1, replicates=3, resamples=8, rounds=2
     ).reset_index()
     methods = actual.groupby("method", sort=False)
     assert list(methods.groups) == ["noise_aware", "bootstrap", "bootstrap_debiased"]
@@ -154,7 +154,7 @@ def test_bootstraps_stand_beside_the_intervals_of_the_same_releases(simulated, d
 
 @pytest.mark.slow
 def test_coverage_of_numbers(simulated):
-    actual = simulated(inference.coverage, "linear", [2000], 4, replicates=6, draws=2)
+    actual = simulated(interval_coverage.coverage, "linear", [2000], 4, replicates=6, draws=2)
     aware = ["noise_aware", "noise_aware_robust"]
     assert set(actual.index) == {"without_privacy", *aware, "biased", "naive"}
     assert actual.loc[aware, "coverage"].mean() > 0.85
@@ -162,7 +162,7 @@ def test_coverage_of_numbers(simulated):
 
 
 def test_coverage_of_boosting_is_of_the_coefficients(simulated):
-    actual = simulated(inference.coverage, "boosted", [4000], 2, replicates=30, draws=1)
+    actual = simulated(interval_coverage.coverage, "boosted", [4000], 2, replicates=30, draws=1)
     aware = ["noise_aware", "noise_aware_last"]
     mean = actual.groupby("method")[["coverage", "width_ratio"]].mean()
     assert set(mean.index) == {"without_privacy", *aware, "biased", "naive"}
@@ -174,7 +174,7 @@ def test_coverage_of_boosting_is_of_the_coefficients(simulated):
 @pytest.mark.parametrize("design", ["logistic", "other"])
 def test_coverage_counts_intervals_by_coefficient_and_flag(simulated, design):
     """At epsilon 0.2, some intervals are not printed."""
-    actual = simulated(inference.coverage, design, [500], 0.2, replicates=8, draws=2)
+    actual = simulated(interval_coverage.coverage, design, [500], 0.2, replicates=8, draws=2)
     plain = actual.loc["without_privacy"]
     assert list(plain["coefficient"]) == list(range(6)) and (plain["intervals"] == 8).all()
     aware = actual.loc["noise_aware"]
@@ -193,15 +193,15 @@ def test_coverage_counts_intervals_by_coefficient_and_flag(simulated, design):
 def test_standard_errors_are_over_data_sets():
     low, high = np.full((2, 3, 1), -1.0), np.full((2, 3, 1), 1.0)
     low[1] = 0.5
-    (line,) = inference._judged(low, high, np.zeros(1), None, np.ones(1))
+    (line,) = interval_coverage._judged(low, high, np.zeros(1), None, np.ones(1))
     assert line[:6] == (0, "", 6, 1.0, 0.5, pytest.approx(math.sqrt(2 * 1.5**2) / 6))
     flags = np.array([[[True]] * 3, [[False]] * 3])
-    printed, others = inference._judged(low, high, np.zeros(1), flags, np.ones(1))
+    printed, others = interval_coverage._judged(low, high, np.zeros(1), flags, np.ones(1))
     assert printed[1:5] == (1, 3, 0.5, 1.0) and others[1:5] == (0, 3, 0.5, 0.0)
 
 
 def test_the_table_of_the_rule_keeps_flags_apart(simulated, tmp_path):
-    simulated(inference.coverage, "logistic", [500], 0.6, replicates=8, draws=2)
+    simulated(interval_coverage.coverage, "logistic", [500], 0.6, replicates=8, draws=2)
     columns, rows = tables.coverage_rule(None, None, tmp_path / "out.csv")
     actual = pd.DataFrame(rows, columns=columns).set_index("method").loc["noise_aware"]
     each = pd.read_csv(tmp_path / "out.csv").query("method == 'noise_aware'")
@@ -255,4 +255,6 @@ def test_designs_are_what_a_mechanism_takes_and_have_their_coefficients(name):
 def test_halves_have_no_design_in_common():
     assert not set(designs.CHOSEN) & set(designs.HELD_OUT)
     assert len(designs.CHOSEN) == len(designs.HELD_OUT)
-    assert inference.half("hospital") == "tested" and inference.half("logistic") == ""
+    assert (
+        interval_coverage.half("hospital") == "tested" and interval_coverage.half("logistic") == ""
+    )

@@ -58,7 +58,7 @@ def test_a_job_imports_only_the_modules_of_its_own_kinds():
     """
     assert "plots.curves" in run(program).split()
     environment = {kinds.MODULES: kinds.modules()}
-    assert run(program, **environment).split() == ["tables", "tables.tuning"]
+    assert run(program, **environment).split() == ["tables", "tables.tuned_values"]
     unknown = program.replace("tuning", "no_such_kind")
     assert run(unknown, **environment).splitlines()[-1] == "KeyError: 'no_such_kind'"
 

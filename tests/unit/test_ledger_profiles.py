@@ -11,7 +11,7 @@ from dp_audit import audit
 from dp_privacy.accounting import REPLACE_ONE, Guarantee
 from dp_privacy.profiles import Gaussian
 from jobs import attack
-from plots.profiles import profiles
+from plots.proven_profiles import profiles
 
 DELTAS = (0.01, 0.1, 0.3)
 

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 from configured import configured
-from plots.options import option_curve
+from plots.option_curves import option_curve
 from study import paths
 from study.configuration.resolve import experiment as resolved
 from study.configuration.validation import ConfigError, in_file

@@ -114,9 +114,8 @@ TOOLS = (*PROJECT["build-system"]["requires"], "build", "wheel", "pyyaml", "nump
 TOUR = """
 import numpy as np
 import dp
-from dp_audit import audit, replay
 from dp.mechanisms import MECHANISMS
-from dp_audit import pairs
+from dp_audit import audit, pairs, replay
 
 assert dp.__version__ == {version!r} and {folder!r} in dp.__file__, dp.__file__
 rng = np.random.default_rng(1)

@@ -3,10 +3,10 @@ import math
 import pandas as pd
 import pytest
 
-from plots.preparation import preparation_price as figure
+from plots.kept_by_preparation import preparation_price as figure
 from study.configuration.experiment import Experiment, data_path
 from study.jobs.files import write_json
-from tables.preparation import preparation_price
+from tables.price_of_preparation import preparation_price
 
 
 @pytest.fixture

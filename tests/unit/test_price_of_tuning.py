@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 from scipy.stats import t
 
-from plots.tuning import price_of_tuning as figure
-from tables.tuning import price_of_tuning as table
+from plots.price_of_tuning import price_of_tuning as figure
+from tables.tuned_values import price_of_tuning as table
 
 LOSSES = {"plain": 0.4, "rule": 0.5, "selected": 0.55, "other_rule": 0.6}
 OPTIONS = {

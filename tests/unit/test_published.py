@@ -11,7 +11,7 @@ from sources.veldhuizen_2020.tables import published_errors, timing
 from study.configuration import printed_values
 from study.configuration.config import load
 from study.configuration.experiment import Experiment
-from tables.tuning import tuning
+from tables.tuned_values import tuning
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from checks import readings as confronted
 from checks import statements
+from checks import under_readings as confronted
 from checks.published import compare
 from checks.results import Read, Results
 from configured import changed

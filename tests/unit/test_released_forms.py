@@ -7,11 +7,12 @@ import pandas as pd
 import pytest
 from scipy.stats import kstest, laplace
 
-from analyses.accounting import gaussians, zero_concentrated
+from analyses.accounting_methods import gaussians, zero_concentrated
 from dp.mechanisms import MECHANISMS
 from dp.mechanisms.published.released import zero_concentrated as released_rho
 from dp.seeds import generator
 from dp_audit import replay
+from dp_audit.recorder import Recorder, Tape
 from dp_privacy.accounting import ADD_REMOVE, gaussian_sigma
 from dp_privacy.composition import sampled_multiplier
 from plots.curves import refusals
@@ -76,13 +77,13 @@ def test_centring_is_least_squares_with_an_intercept_and_spends_a_share_twice():
     # weights do not use.
     shares = []
 
-    class Followed(replay.Recorder):
+    class Followed(Recorder):
         def law(self, function, dimension, scale, size):
             shares.append((dimension, scale))
             return super().law(function, dimension, scale, size)
 
     x = np.full((50, 1), 0.5)
-    rng = Followed(np.random.PCG64(1), replay.Tape())
+    rng = Followed(np.random.PCG64(1), Tape())
     mechanism.release(x, np.zeros(50), epsilon=1.0, rng=rng)
     (_, of_x), (_, of_y), (count, of_sums) = shares
     assert (1 / 50 / of_x, 2 / 50 / of_y) == pytest.approx((0.5, 0.5))

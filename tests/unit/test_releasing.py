@@ -246,6 +246,21 @@ def test_a_solver_that_fails_is_not_believed(monkeypatch):
         assert norm(exact_gradient(problem, X, y, point, np.zeros(3))) <= least
 
 
+@pytest.mark.parametrize(
+    "plan",
+    [
+        lambda: models.noise_aware_logistic(1000, 3, 1.0, 1e-6),
+        lambda: models.output_perturbation_gaussian(1000, 3, 1.0, 1e-6, 0.01),
+    ],
+)
+def test_noise_that_would_not_reach_delta_is_a_fault_and_no_refusal(monkeypatch, plan):
+    """The search for an epsilon goes on after a refusal, and must not after a fault of the program."""
+    plan()
+    monkeypatch.setattr(models, "BESIDE", Fraction(99, 100))
+    with pytest.raises(RuntimeError, match="fault of the program"):
+        plan()
+
+
 def test_refusals_come_from_public_numbers():
     loss = LOSSES[0]
     with pytest.raises(Refused, match="larger lambda"):

@@ -673,6 +673,32 @@ def test_the_book_tells_its_owner_whether_rows_and_request_are_the_same(table):
         assert opened.made("first") == events(table)[0]["at"] and opened.made("second") is None
 
 
+def test_changes_of_a_finished_release_and_the_book_in_lines(table):
+    """A book opened without a budget compares also after the budget was raised."""
+    with pytest.raises(Refused, match="no finished release 'first' to compare with"):
+        look(table)
+        making.changes(REQUEST, Book(table.parent / "b.book"), table)
+    make(table)
+    with book(table).locked() as opened:
+        opened.raise_to(Budget.of({"epsilon": 3, "delta": 2e-6}), "more is asked")
+    plain = Book(table.parent / "b.book")
+    day = events(table)[0]["at"]
+    assert making.changes(REQUEST, plain, table) == (day, [])
+    other, rows_now = REQUEST._replace(title="Ill"), table.read_bytes()
+    assert making.changes(other, plain, edited(rows_now)) == (day, ["the rows", "the request"])
+    with plain.locked():
+        spent = plain.spent()
+    assert spent.lines() == [
+        "first: epsilon 1, delta 1e-06, done",
+        "spent: epsilon 1 of 3, delta 1e-06 of 2e-06",
+        "previews: 1",
+    ]
+    assert spent.beside(REQUEST._replace(epsilon=0.5)) == (
+        "The release would cost epsilon 0.5 and delta 1e-06. Spent are epsilon 1 of 3 and delta 1e-06 of "
+        "2e-06."
+    )
+
+
 ODD = [b"", b"41 (HIV+),yes", b"\xff\x00,\r", b"1e999,yes", b'"', b"nan,spy"]
 
 

@@ -294,6 +294,15 @@ def test_predictions_are_one_line_per_record(classifier, tmp_path):
     assert actual == pytest.approx(expected, rel=1e-8)
 
 
+def test_a_program_writes_predictions_as_the_tool_does(classifier, tmp_path):
+    new = tmp_path / "new.csv"
+    new.write_text("ward,age,visits\nhall,50,3\nicu,50,3\nicu,40,2\n")
+    assert predict(classifier, new, tmp_path / "p.csv").returncode == 0
+    out = io.StringIO()
+    assert using.write_csv(files.load(classifier), new.read_bytes(), out) == 1
+    assert out.getvalue() == (tmp_path / "p.csv").read_text()
+
+
 def test_a_file_without_a_column_is_refused_in_a_sentence(classifier, tmp_path):
     (tmp_path / "new.csv").write_text("age,visits\n1,2\n")
     done = predict(classifier, tmp_path / "new.csv", tmp_path / "p.csv")

@@ -11,6 +11,7 @@ from dp.options import ADJACENCY, PUBLIC_N
 from dp.seeds import generator
 from dp.solvers.newton import minimise
 from dp_audit import audit, pairs, replay
+from dp_audit.recorder import Recorder, Tape
 from dp_privacy.accounting import (
     ADD_REMOVE,
     REPLACE_ONE,
@@ -102,13 +103,25 @@ def test_a_symmetric_matrix_s_noise_counts_once():
     assert stated.epsilon == EPSILON
 
 
+def test_a_law_without_a_known_distance_is_a_choice():
+    @noise.law
+    def logistic(dimension, scale, size, rng):
+        return scale * rng.logistic(size=(size, dimension))
+
+    def run(X, y, rng):
+        return X.sum(axis=0) + logistic(X.shape[1], 9.0, 1, rng)
+
+    found = replay.replay(run, *pairs.find("reversed_row").sides, epsilon=1.0)
+    assert found.finding == replay.CHOICE and "logistic" in found.why
+
+
 def test_the_same_bits_as_without_a_replay():
     X, y = pairs.find("turned_row").sides[0]
     for name in sorted(set(PRIVATE) - set(OF_CLASSES)):
         mechanism = audit.find(name)
         rng = np.random.Generator(np.random.PCG64(3))
         plain = mechanism.release(X, y, rng=rng, **settings(name))
-        rng = replay.Recorder(np.random.PCG64(3), replay.Tape())
+        rng = Recorder(np.random.PCG64(3), Tape())
         followed = mechanism.release(X, y, rng=rng, **settings(name))
         np.testing.assert_allclose(
             np.asarray(followed.weights), plain.weights, rtol=1e-9, atol=1e-12, err_msg=name

@@ -262,7 +262,7 @@ def explain_kills(logs):
 
 
 def refresh_report(dag, success):
-    """Update the report, or mark it as stale.
+    """Update the report, or say that it does not show this run.
 
     After a success, an existing report of this configuration is updated. After a failure, a report of the
     existing results is always made.
@@ -283,21 +283,41 @@ def refresh_report(dag, success):
     if not success:
         concerned = {FOLDERS[f].name for f in set(map(folder_of, dag.jobs)) if f in FOLDERS}
         there = page["experiments"] if own else filter(has_results, CONFIG["experiments"])
-        written = report_what_there_is({*concerned, *there})
+        written = report_what_there_is({*concerned, *there}, outdated_by(dag))
     elif outdated and own:
-        written = report_what_there_is(page["experiments"])
-    if outdated and written != paths.REPORT() and page["experiments"]:
-        records.mark_stale(paths.REPORT())
+        written = report_what_there_is(page["experiments"], outdated_by(dag))
+    if outdated and written is None and page["experiments"]:
+        print(
+            f"{paths.REPORT()} does not show this run: the target partial_report of "
+            f"{records.called(page['configuration'])} renews it",
+            file=sys.stderr,
+        )
+
+
+def outdated_by(dag):
+    """Files of verdicts and recommendations that do not follow from the cells as this run leaves them."""
+    jobs = list(dag.needrun_jobs(exclude_finished=False))
+    wanted = {str(path) for job in jobs for path in job.output}
+    made = {str(path) for job in jobs if dag.finished(job) for path in job.output}
+    folders = {folder_of(job) for job in jobs if job.rule.name == "run"} & FOLDERS.keys()
+    changed = {FOLDERS[folder].axis() for folder in folders}
+    files = {path: {name} for name in EXPERIMENTS for path in verdict_paths(EXPERIMENTS[name])}
+    files[paths.RECOMMENDATIONS()] = {experiment.name for experiment in recommending()}
+    return [
+        path
+        for path, names in files.items()
+        if path not in made and (path in wanted or names & changed)
+    ]
 
 
 def has_results(name):
     return Path(paths.MADE(folder=EXPERIMENTS[name].folder)).exists()
 
 
-def report_what_there_is(names):
+def report_what_there_is(names, outdated=()):
     """Make a report of the existing results of these experiments; without names, of all listed ones.
 
-    Return the path of the report, or None after a failure.
+    outdated: files whose content it does not show. Return the report's path, or None after a failure.
     """
     words = []
     # A reading's results are shown by its main experiment.
@@ -310,7 +330,7 @@ def report_what_there_is(names):
         words.append(str(path))
     words = ["--configuration", *words, "--seed", str(CONFIG["seed"]), f"--of={CONFIGURATION}"]
     words += ["--stand-ins", all_stand_ins(), *stale_words(names), "--partial"]
-    words += ["--out-html", paths.REPORT(), "--out-costs", paths.COSTS()]
+    words += ["--outdated", *outdated, "--out-html", paths.REPORT(), "--out-costs", paths.COSTS()]
     job = [sys.executable, str(paths.HOME / "scripts/job.py"), "report"]
     done = subprocess.run([*job, *words], check=False, text=True, stdout=-1)
     if done.returncode:

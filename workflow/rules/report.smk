@@ -103,7 +103,7 @@ rule report:
         ),
     shell:
         'python "$DP_HOME/scripts/job.py" report --configuration {input.configuration} --seed {params.seed}'
-        " --of={params.of:q} --stand-ins {params.stand_ins:q} {params.stale} --out-html {output.html} --out-costs {output.costs} 2> {log}"
+        " --of={params.of:q} --stand-ins {params.stand_ins:q} {params.stale:q} --out-html {output.html} --out-costs {output.costs} 2> {log}"
 
 
 # The releases that a study asks for, on simulated rows. The file of rows is no input (see `release`), but

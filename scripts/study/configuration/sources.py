@@ -134,17 +134,23 @@ def _with(value, sections):
     return value
 
 
-def _where(path, file, sections):
-    """A function from a key's parts to the file that contains the key."""
+def _where(own, source, added):
+    """A function from a key's parts to the file that contains the key.
+
+    own: the experiment's file. source: its source's file. added: section -> what the source's file adds.
+    """
 
     def where(parts=()):
-        if not parts or parts[0] not in sections:
-            return str(path)
-        added = sections[parts[0]]
-        if isinstance(added, list):  # the section `together`, whose items have no names
-            return str(file)
-        is_added = len(parts) > 1 and parts[1] in added
-        return str(file if is_added else path)
+        section = parts[0] if parts else None
+        entry = parts[1] if len(parts) > 1 else None
+        if section not in added:
+            return str(own)
+        has_names = isinstance(
+            added[section], dict
+        )  # the items of the section `together` have none
+        if has_names and entry not in added[section]:
+            return str(own)
+        return str(source)
 
     return where
 

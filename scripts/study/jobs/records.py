@@ -7,7 +7,6 @@ config/config.yaml alone.
 import hashlib
 import html
 import json
-import os
 import re
 import shlex
 from pathlib import Path
@@ -17,7 +16,6 @@ from study.jobs.files import read_json, write_json
 
 # Only a report's beginning is read, because reports may be many megabytes long.
 HEAD = re.compile(r'<meta name="shows" content="([^"]*)">')
-HIDDEN = b'<p class="notice" id="stale" role="status" hidden>'
 
 
 def words(files, values):
@@ -133,17 +131,3 @@ def refused_page(path, configuration, names):
         f"which {called(configuration)} does not list: choose another folder (--config results=NAME, "
         f"or `results: NAME` in an overlay), or remove the page"
     )
-
-
-def mark_stale(path):
-    """Make an existing report show that results have changed since it was written."""
-    path = Path(path)
-    times, text = path.stat(), path.read_bytes()
-    temporary = path.with_name(f".{path.name}.stale")
-    try:
-        temporary.write_bytes(text.replace(HIDDEN, HIDDEN.replace(b" hidden", b""), 1))
-        # Keep the modification time, because Snakemake compares it.
-        os.utime(temporary, ns=(times.st_atime_ns, times.st_mtime_ns))
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)

@@ -6,7 +6,7 @@ from plots import style
 from study.configuration.inputs import DRAWS
 from study.configuration.kinds import figure
 from study.jobs import paired
-from tables.tuning import Price
+from tables.tuned_values import Price
 
 LEAST = 1e-4  # smaller excesses are drawn at this value
 LOOKS = (("#0072B2", "o", "-"), ("#D55E00", "D", "-"), ("#009E73", "^", "-"), ("#777777", "X", ":"))

@@ -5,8 +5,8 @@ import numpy as np
 from plots import style
 from study.configuration.inputs import DRAWS
 from study.configuration.kinds import figure
-from tables.preparation import PreparationPrice
-from tables.preparation import preparation_price as shares
+from tables.price_of_preparation import PreparationPrice
+from tables.price_of_preparation import preparation_price as shares
 
 POINTS = 100
 LIMIT = {"color": "#777777", "marker": "|", "markersize": 13, "markeredgewidth": 1.5}

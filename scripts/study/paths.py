@@ -129,7 +129,6 @@ COSTS = Place("", "", "costs")
 FORECASTS = Place("", "", "forecasts", "json")
 RECOMMENDATIONS = Place("", "", "recommendations")
 ACROSS = Place("", "", "regret")  # regret of competing methods across data sets, as csv and png
-SNAPSHOT = Place("", "", "frontier", "json")
 
 
 def reading(experiment, label):

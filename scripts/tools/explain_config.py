@@ -153,7 +153,6 @@ PLACES = {
     "AUDITED_CELLS": "every cell's epsilon: claimed, proven, audited",
     "RECOMMENDATIONS": "which method to use for each question",
     "ACROSS": "the methods across questions; its figure as `.png`",
-    "SNAPSHOT": "cells, guarantees, costs and recommendations, for programs",
     "COSTS": "what the jobs cost",
     "FORECASTS": "what to expect of each release that a study asks for",
     "REPORT": "all of it on one page",

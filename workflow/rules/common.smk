@@ -431,7 +431,7 @@ def recommending():
 
 
 def recommendation_files():
-    files = [paths.RECOMMENDATIONS(), paths.ACROSS(), paths.ACROSS("png"), paths.SNAPSHOT()]
+    files = [paths.RECOMMENDATIONS(), paths.ACROSS(), paths.ACROSS("png")]
     return files if recommending() else []
 
 

@@ -27,7 +27,6 @@ rule recommendations:
             for experiment in recommending()
             for cell in experiment.cells()
         ],
-        made=[paths.PROVENANCE(experiment=experiment.name) for experiment in recommending()],
         meta=[
             data_path(name, "json")
             for experiment in recommending()
@@ -46,7 +45,6 @@ rule recommendations:
         ),
         across=paths.ACROSS(),
         figure=paths.ACROSS("png"),
-        snapshot=paths.SNAPSHOT(),
     log:
         paths.RECOMMENDATIONS.log(),
     conda:
@@ -56,12 +54,10 @@ rule recommendations:
         mem_mb=memory(140),
         runtime=minutes(),
     params:
-        seed=CONFIG["seed"],
         library=lambda wildcards: digest("jobs/recommend.py"),
     shell:
-        'python "$DP_HOME/scripts/job.py" recommend --configuration {input.configuration} --seed {params.seed}'
-        " --out {output.questions} --out-across {output.across} --out-figure {output.figure}"
-        " --out-snapshot {output.snapshot} 2> {log}"
+        'python "$DP_HOME/scripts/job.py" recommend --configuration {input.configuration}'
+        " --out {output.questions} --out-across {output.across} --out-figure {output.figure} 2> {log}"
 
 
 rule report:

@@ -7,6 +7,7 @@ and candidates.
 
 import math
 import re
+from pathlib import Path
 from statistics import mean, median
 from typing import NamedTuple
 
@@ -109,6 +110,21 @@ class Costs:
                 ]
                 return median(estimates), max(peak for *_, peak in self.rows[key])
         return None
+
+
+def seconds(outputs, experiments, costs):
+    """{id of a job: its expected CPU seconds}.
+
+    outputs: id -> (rule, an output file or None). experiments: folder of results -> resolved configuration.
+    """
+    expected = {}
+    for number, (rule, file) in outputs.items():
+        folder, rest = "", ()
+        if file is not None and Path(file).is_relative_to(paths.results()):
+            folder, rest = paths.split(file)
+        estimate = costs.of(job(rule, folder, "/".join(rest[1:]), experiments))
+        expected[number] = estimate[0] if estimate else START
+    return expected
 
 
 def forecast(jobs, costs):

@@ -217,8 +217,6 @@ def test_shipped_experiments_are_targets_and_overlays(study):
     table = "results/cm08/tables/figure_1.csv"
     assert {f"table: {table}"} <= study.plan(*overlay, "--", "cm08")
     assert not any("/cm08/" in job for job in study.plan())
-    output = study.python(study.home / "scripts/tools/progress.py", "--", "study")
-    assert re.search(r"^study\s+(\d+)\s+\1\b", output, flags=re.MULTILINE), output
 
 
 def test_faults_name_the_files_of_the_study(study):

@@ -104,16 +104,16 @@ def begin(dag):
     """Before the first job, refuse to overwrite another configuration's results."""
     check_folders()
     jobs = list(dag.needrun_jobs(exclude_finished=False))
-    folders = {folder: made_of(folder) for folder in dict.fromkeys(map(folder_of, jobs)) if folder}
-    said = [records.refusal(folder, CONFIGURATION, made) for folder, made in folders.items()]
-    if any(paths.REPORT() in job.output for job in jobs):
-        said.append(records.refused_page(paths.REPORT(), CONFIGURATION, CONFIG["experiments"]))
+    writes = any(Path(path).is_relative_to(paths.results()) for job in jobs for path in job.output)
+    if writes and (left := records.left_behind(CONFIGURATION)):
+        print(left, file=sys.stderr)
+    said = [records.refusal(CONFIGURATION)] if writes else []
     said += map(refused_release, (job for job in jobs if job.rule.name == "release"))
     if any(said):
         sys.exit(f"error: {next(filter(None, said))}")
     try:
-        for folder, made in folders.items():
-            records.keep(folder, CONFIGURATION, made)
+        if writes:
+            records.keep(CONFIGURATION)
     except OSError as error:
         sys.exit(f"error: {paths.results()}/ cannot be written: {error}")
     alive.begin()
@@ -247,12 +247,6 @@ def folder_of_file(path):
     return folder if folder == "audit" or folder in FOLDERS else None
 
 
-def made_of(folder):
-    if folder == "audit":
-        return records.of_audit(AUDITS, CONFIG["seed"])
-    return records.of_experiment(FOLDERS[folder], CONFIG["seed"])
-
-
 def check_folders():
     """Refuse folders that are not writable, because every job would fail with a traceback."""
     for folder in map(Path, (paths.results(), "data")):
@@ -343,7 +337,7 @@ def refresh_report(dag, success):
 
 
 def has_results(name):
-    return Path(paths.MADE(folder=EXPERIMENTS[name].folder)).exists()
+    return Path(paths.results(EXPERIMENTS[name].folder)).exists()
 
 
 def report_what_there_is(names):

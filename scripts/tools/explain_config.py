@@ -140,7 +140,7 @@ PLACES = {
     "TIMING": "seconds and memory of every job",
     "PROVENANCE": "commit, versions, machine, seed",
     "CONFIGURATION": "the experiment's configuration, overlays merged",
-    "MADE": "which configurations made what is in the folder",
+    "MADE": "the configuration to which the folder of results belongs",
     "ATTACK": "one attack on one mechanism",
     "ATTACKS": "all attacks on one mechanism",
     "LEDGER": "all attacks; its figure as `.png` and `.pdf`",

@@ -436,9 +436,18 @@ class Recorder(np.random.Generator):
         super().__init__(bits)
         self.untracked, self.tape = np.random.Generator(bits), tape
 
-    def law(self, function: Callable, dimension: int, scale: float, size: int) -> _Noisy:
-        """Draws of a law of `dp.noise`, noted under its name as `scale` times draws of scale 1."""
-        unit = function(dimension, 1.0, size, self.untracked)
+    def law(
+        self, function: Callable, dimension: int, scale: float, size: int, **shape
+    ) -> _Noisy | np.ndarray:
+        """Draws of a law of `dp.noise`, noted under its name as `scale` times draws of scale 1.
+
+        Distances are known for `LAWS`. Draws of other laws are plain numbers, noted as a random choice.
+        """
+        unit = function(dimension, 1.0, size, self.untracked, **shape)
+        if function.__name__ not in LAWS:
+            self.tape.choices.append(function.__name__)
+            self.tape.flow.append((function.__name__, unit.shape))
+            return scale * unit
         return self._noisy(function.__name__, unit, scale)
 
     def _noisy(self, law, unit, scale, centre=0.0):

@@ -148,7 +148,9 @@ class Blocks(Option):
     what = "a list of lists of column numbers from 0, without repetition"
 
     def takes(self, value: object) -> bool:
-        if not (isinstance(value, list | tuple) and all(isinstance(b, list | tuple) for b in value)):
+        if not (
+            isinstance(value, list | tuple) and all(isinstance(b, list | tuple) for b in value)
+        ):
             return False
         columns = [column for block in value for column in block]
         whole = all(value) and all(map(Whole(least=0).takes, columns))

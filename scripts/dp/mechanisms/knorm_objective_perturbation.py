@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dp import losses
 from dp.mechanism import Parameters
 from dp.mechanisms import register
 from dp.mechanisms.gaussian_objective_perturbation import CLIP, MOST_NOISE, kind, moved
@@ -18,7 +19,7 @@ from dp.options import ADJACENCY, LOSS, PUBLIC_N, TOLERANCE, Choice, Optional, p
 from dp.proofs.log_concave_tilt import Ball, Curvature, ball_shift, pure_shift
 from dp.solvers.newton import check_certifiable
 from dp_privacy import l2
-from dp_privacy.accounting import ADD_REMOVE, Guarantee
+from dp_privacy.accounting import ADD_REMOVE, REPLACE_ONE, Guarantee
 from dp_privacy.errors import Refused
 from dp_privacy.profiles import Curve, symmetric
 
@@ -153,7 +154,9 @@ def excess(body: Body, outer: Body, curvature: float, lam: float) -> float:
     moments += np.diag(share * outer.bounds[levels] ** 2)
     hessian = curvature * moments + lam * np.eye(len(levels))
     # The pseudo-inverse leaves out directions that no row has, if lam is too small to count.
-    return total + float((variances[levels] * np.diag(np.linalg.pinv(hessian, hermitian=True))).sum())
+    return total + float(
+        (variances[levels] * np.diag(np.linalg.pinv(hessian, hermitian=True))).sum()
+    )
 
 
 @register("knorm_objective_perturbation")
@@ -193,6 +196,20 @@ class KNormObjectivePerturbation(Tilted):
         p.lam = n_lambda / n
         body, scale, _ = self._quietest(n, d, p, (1 - share) * epsilon)
         return max(n_lambda, scale * math.sqrt(body.variances().sum()) * R / 20) / n
+
+    def tilt(
+        self,
+        n: int,
+        epsilon: float,
+        lam: float,
+        bound: float = 1.0,
+        loss: losses.Loss = "logistic",
+        adjacency: str = REPLACE_ONE,
+    ) -> tuple[float, float]:
+        """As in `Tilted`, for the ball without a delta."""
+        of = kind(loss)
+        m = pure_shift(epsilon, Curvature(of.name, bound**2 / (n * lam), of.slope), adjacency)
+        return 2 * m, 0.0
 
     def _kind(self, p):
         return kind(p.loss, p.clip)
@@ -245,8 +262,7 @@ class KNormObjectivePerturbation(Tilted):
                 f"without it: give a larger lambda, such as that of the rule"
             )
         check_certifiable(*settings, tilt=scale * body.farthest())
-        distance = moved(n, p.lam, p.tolerance, p.adjacency, p.public_n is not None)
-        output_scale = distance / (share * p.epsilon)
+        output_scale = moved(n, p.lam, p.tolerance, p.adjacency) / (share * p.epsilon)
         return Plan(body, scale, share, left, delta, output_scale, 0.0, p.tolerance)
 
     def _noise(self, d, plan, draws, rng):
@@ -254,7 +270,10 @@ class KNormObjectivePerturbation(Tilted):
 
     def _guarantee(self, n, d, p):
         plan = self._plan(n, d, p)
-        fixed = f"n lambda = {n * p.lam:.6g} beside the sum of the losses"
+        slope = self._kind(p).slope
+        fixed = (
+            f"slopes are at most {slope:g}; n lambda = {n * p.lam:.6g} beside the sum of the losses"
+        )
         if p.adjacency == ADD_REMOVE:
             fixed += f", the same with or without a record{public_size(p, at_most=True)}"
         reason = f"{plan.body.described()}; the tilt's norm, in which these are at most 1, is "

@@ -200,9 +200,7 @@ def scale_to_bounds(table: Table, /, **bounds) -> Table:
     bound = float(np.sqrt(len(scaled) + len(table.groups)))
     blocks = tuple(tuple(map(table.columns.index, group)) for group in table.groups)
     ones = (1.0,) * len(table.columns)
-    return table._replace(
-        X=X, bound=bound, coordinate_bound=1.0, column_bounds=ones, blocks=blocks
-    )
+    return table._replace(X=X, bound=bound, coordinate_bound=1.0, column_bounds=ones, blocks=blocks)
 
 
 @step(private_rows=False)

@@ -98,7 +98,7 @@ def test_a_hull_whose_block_is_not_one_is_refused():
 def test_a_candidates_own_facts_are_checked_on_the_rows():
     X, y = np.full((30, 2), 0.5), np.where(np.arange(30) % 2, 1, -1)
     candidates = [{"column_bounds": [0.5, 0.5]}, {"column_bounds": [0.5, 0.4]}]
-    with pytest.raises(Refused, match="column 1 is 0.5 in size"):
+    with pytest.raises(Refused, match=r"column 1 is 0\.5 in size"):
         list(
             MECHANISM.release_many(
                 [((X, y),)],
@@ -125,8 +125,6 @@ def test_the_released_noise_is_the_planned_one(body, adjacency):
     assert plan.scale == pytest.approx(2 / half / (1 - plan.share), rel=1e-9)
     output = 2 + (adjacency == ADD_REMOVE) / n
     assert plan.output_scale == pytest.approx(output * 1e-9 / 0.1 / plan.share, rel=1e-9)
-    known = norms.mean() / (D * plan.scale)
-    assert known == pytest.approx(1, abs=0.03)
     np.testing.assert_allclose(
         (found.weights * n * 0.1).var(axis=0), plan.scale**2 * plan.body.variances(), rtol=0.15
     )

@@ -1,7 +1,8 @@
 """Objective perturbation with a tilt of a norm whose unit ball holds every record.
 
-`dp.proofs.log_concave_tilt` proves the cost of an exact minimiser. Noise of norm ~ Gamma covers the solver's
-error, as in `dp.mechanisms.objective_perturbation`, so all conditions are at the tilt's own part of epsilon.
+`dp.proofs.log_concave_tilt` proves the cost of an exact minimiser. As in
+`dp.mechanisms.objective_perturbation`, l2-Laplace noise covers the solver's error, at a cost that is
+certain. So all conditions of the proof are at the tilt's own part of epsilon.
 """
 
 import math
@@ -27,8 +28,8 @@ from dp_privacy.profiles import Curve, symmetric
 class Body(NamedTuple):
     """A symmetric body that holds every record, the unit ball of the norm N.
 
-    name: ball, box or hull. radius: the ball's, also a bound R on every record's Euclidean norm. bounds: one
-    per column. blocks: columns whose |x_j|/bound have a sum of at most 1; only a hull uses them.
+    name: ball, box or hull. radius: the ball's, and a bound R on every record's Euclidean norm. bounds:
+    one per column. blocks: columns whose |x_j|/bound have a sum of at most 1; only a hull has any.
     """
 
     name: str
@@ -276,8 +277,8 @@ class KNormObjectivePerturbation(Tilted):
         )
         if p.adjacency == ADD_REMOVE:
             fixed += f", the same with or without a record{public_size(p, at_most=True)}"
-        reason = f"{plan.body.described()}; the tilt's norm, in which these are at most 1, is "
-        reason += f"{self._paid(plan, d, p.tolerance).removeprefix('norm of the tilt ')}; {fixed}"
+        within = f"{plan.body.described()}, so its norm of this {plan.body.name} is at most 1"
+        reason = f"{within}; {self._paid(plan, d, p.tolerance)}; {fixed}"
         if plan.delta:
             return p.proven(reason, profile=self._profile(n, d, p, plan))
         if p.delta:

@@ -271,6 +271,8 @@ def tilt_log_densities(pair: Pair, mechanism: object, **arguments) -> Callable:
     A plan with a `body` has the log density -N(b)/scale of its norm N.
     """
     n, d = pair.size
+    if arguments.get("offset", "none") != "none":
+        raise Unsuited(f"{mechanism.name} with an offset has another one in every release")
     plan = tilt_plan(pair, mechanism, **arguments)
     clip = arguments.get("clip")
     margin = ClippedLogistic(clip) if clip else losses.get(arguments.get("loss", "logistic"))

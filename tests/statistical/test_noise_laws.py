@@ -106,3 +106,21 @@ def test_noise_of_a_hull_has_its_norm_and_its_body(dimension, blocks):
 def test_box_is_a_hull_without_blocks():
     first, second = (law(4, 2.5, 50, generator(17)) for law in (noise.box, noise.hull))
     np.testing.assert_array_equal(first, second)
+
+
+@pytest.mark.parametrize("scale", [0.3, 1.0, 8.0])
+def test_discrete_laplace_has_its_probabilities(scale):
+    z = noise.discrete_laplace(2, scale, DRAWS, generator(18))
+    q = np.exp(-1 / scale)
+    reach = int(np.ceil(5 * scale))
+    known = np.arange(-reach, reach + 1)
+    p = (1 - q) / (1 + q) * q ** np.abs(known)
+    tail = q ** (reach + 1) / (1 + q)
+    for column in z.T:
+        seen = [
+            np.sum(column < -reach),
+            *(np.sum(column == k) for k in known),
+            np.sum(column > reach),
+        ]
+        expected = DRAWS * np.array([tail, *p, tail])
+        assert stats.chisquare(seen, expected * DRAWS / expected.sum()).pvalue > LEAST_P

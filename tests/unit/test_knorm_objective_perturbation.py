@@ -7,8 +7,11 @@ import numpy as np
 import pytest
 from scipy.stats import gamma, kstest
 
+from dp import losses
+from dp.clipped_logistic import ClippedLogistic
 from dp.mechanisms import MECHANISMS
-from dp.mechanisms.knorm_objective_perturbation import Body, excess
+from dp.mechanisms.knorm_objective_perturbation import Body, excess, largest_offset, offsets
+from dp.offset import Offset
 from dp.proofs.log_concave_tilt import ball_shift
 from dp.seeds import generator
 from dp_audit import pairs
@@ -250,3 +253,73 @@ def test_bounds_and_blocks_follow_the_steps():
     assert known(("min_max", {})) == ((1.0,) * 4, ())
     facts = {"column_bounds": [1.0], "blocks": None, "coordinate_bound": 1.0}
     assert MECHANISM.of_data(facts) == {"column_bounds": [1.0], "blocks": None}
+
+
+@pytest.mark.parametrize("clip", [None, 0.75])
+def test_an_offset_is_inside_the_loss(clip):
+    """The released point minimises mean loss(y (w.x + o)) + lam/2 ||w||^2 + b.w/n, by its gradient."""
+    rng = generator(5)
+    X = rng.uniform(-1, 1, (300, 4))
+    y = np.where(rng.random(300) < 0.1, 1, -1)
+    asked = {"epsilon": 1e4, "lam": 0.05, "bound": 2.0, "column_bounds": [1.0] * 4, "clip": clip}
+    found = MECHANISM.release(X, y, rng=generator(6), restarts=3, offset="paid", **asked)
+    loss = ClippedLogistic(clip) if clip else losses.get("logistic")
+    for w, o in zip(found.weights, found.info["intercept"], strict=True):
+        assert o == pytest.approx(math.log((y > 0).mean() / (y < 0).mean()), abs=1e-3)
+        gradient = (loss.derivative(y * (X @ w + o)) * y) @ X / 300 + 0.05 * w
+        assert np.linalg.norm(gradient) < 1e-5  # the tilt, at this epsilon
+    without = MECHANISM.release(X, y, rng=generator(6), **asked)
+    assert "intercept" not in without.info
+
+
+def test_the_loss_with_an_offset_has_the_slopes_and_curvatures_of_its_margins():
+    for of in (losses.get("logistic"), ClippedLogistic(0.75)):
+        loss, z = Offset(of, 8.0), np.linspace(-9, 9, 181)
+        slope, curvature = loss.slopes(z / 8)
+        expected = of.slopes(z.copy())
+        np.testing.assert_allclose(slope / 8, expected[0], rtol=1e-12)
+        np.testing.assert_allclose(curvature / 64, expected[1], rtol=1e-12)
+        assert (np.abs(slope) <= loss.kappa).all() and (curvature <= loss.c).all()
+        np.testing.assert_allclose(loss.derivative(z / 8), slope)
+        assert loss.at_zero() == pytest.approx(float(of.value(-8.0)))
+
+
+def test_epsilon_is_divided_between_rate_tilt_and_output():
+    asked = {"epsilon": 1.0, "delta": 1e-6, "lam": 0.1, "body": "ball", "offset": "paid"}
+    plan, guarantee = MECHANISM.plan(100, D, **asked), MECHANISM.guarantee(100, D, **asked)
+    assert plan.rate == pytest.approx(0.1)
+    assert plan.rate + plan.epsilon + plan.share == pytest.approx(1)
+    assert plan.output_scale == pytest.approx(2 * 1e-9 / 0.1 / plan.share)
+    assert 1 / plan.scale == pytest.approx(ball_shift(plan.epsilon, 1e-6, D, 0.1), rel=1e-12)
+    assert "0.1 of epsilon pays for the number of labels 1" in guarantee.reason
+    assert 0.5e-6 < guarantee.profile.delta(1.0) <= 1e-6
+    with pytest.raises(Refused, match="offset is for two classes"):
+        MECHANISM.guarantee(100, D, loss="log_cosh", **asked)
+
+
+def test_an_offset_is_the_noisy_class_rate_and_no_more():
+    """Offsets of a release give back counts with discrete Laplace noise of scale 1/(epsilon/10)."""
+    n, epsilon = 4000, 1.0
+    X, y = np.zeros((n, 1)), np.where(np.arange(n) < 1000, 1, -1)
+    asked = {"epsilon": epsilon, "lam": 1.0, "offset": "paid"}
+    found = MECHANISM.release(X, y, restarts=3000, rng=generator(7), **asked)
+    rates = 1 / (1 + np.exp(-found.info["intercept"]))
+    shrunk = 1 / (1 + 24 / (n * 0.1) ** 2)
+    noise = np.round((0.5 + (rates - 0.5) / shrunk) * n - 1000)
+    q = math.exp(-0.1)
+    assert noise.var() == pytest.approx(2 * q / (1 - q) ** 2, rel=0.15)
+    assert np.mean(noise == 0) == pytest.approx((1 - q) / (1 + q), abs=0.02)
+    # Whatever the noise is, no offset is beyond what the solver is certified for.
+    extreme = offsets(np.array([-1e9, 1e9, 0.0, 1.0]), n, 0.1)
+    assert np.isfinite(extreme).all() and np.abs(extreme).max() <= largest_offset(n, 0.1)
+    for size, share in itertools.product((1, 30, 10**6), (1e-9, 0.1, 1e6)):
+        assert np.abs(offsets(np.array([0.0, 1.0]), size, share)).max() <= largest_offset(
+            size, share
+        )
+
+
+def test_no_density_is_claimed_where_every_release_has_its_own_offset():
+    pair = pairs.find("curvature")
+    asked = pair.arguments | {"epsilon": 1.0, "offset": "paid", "lam": 3.0}
+    with pytest.raises(pairs.Unsuited, match="offset"):
+        pair.exact(pair, MECHANISM, **asked)

@@ -78,3 +78,12 @@ def test_a_replay_takes_a_law_that_it_cannot_measure_for_a_choice():
             epsilon=2.0,
         )
         assert found.finding == replay.CHOICE and law.__name__ in found.why
+
+
+def test_discrete_laplace_draws_are_whole_and_refuse_what_the_others_refuse():
+    z = noise.discrete_laplace(3, 2.5, 1000, generator(7))
+    assert z.shape == (1000, 3) and (z == np.round(z)).all() and z.min() < 0 < z.max()
+    assert not noise.discrete_laplace(3, 0.0, 5, generator(7)).any()
+    for wrong in ((0, 1.0), (3, -1.0), (3, np.nan)):
+        with pytest.raises(ValueError, match=r"scale|dimension"):
+            noise.discrete_laplace(*wrong, 5, generator(7))

@@ -15,10 +15,11 @@ from dp.mechanism import Parameters
 from dp.mechanisms import register
 from dp.mechanisms.gaussian_objective_perturbation import CLIP, MOST_NOISE, kind, moved
 from dp.mechanisms.objective_perturbation import Tilted
-from dp.noise import box, hull, l2_laplace, l2_laplace_reach
+from dp.noise import box, discrete_laplace, hull, l2_laplace, l2_laplace_reach
+from dp.offset import Offset
 from dp.options import ADJACENCY, LOSS, PUBLIC_N, TOLERANCE, Choice, Optional, public_size
 from dp.proofs.log_concave_tilt import Ball, Curvature, ball_shift, pure_shift
-from dp.solvers.newton import check_certifiable
+from dp.solvers.newton import check_certifiable, minimise
 from dp_privacy import l2
 from dp_privacy.accounting import ADD_REMOVE, REPLACE_ONE, Guarantee
 from dp_privacy.errors import Refused
@@ -105,13 +106,15 @@ class Plan(NamedTuple):
 
     body: records lie in it. scale: the tilt b has a density proportional to exp(-N(b)/scale).
     share, epsilon, output_scale, ridge, tolerance: as in `objective_perturbation.Plan`.
-    delta: the guarantee's, 0 if it is pure.
+    rate: the part of epsilon for the class rate, 0 without an offset. delta: the guarantee's, 0 if it is
+    pure.
     """
 
     body: Body
     scale: float
     share: float
     epsilon: float
+    rate: float
     delta: float
     output_scale: float
     ridge: float
@@ -171,10 +174,15 @@ class KNormObjectivePerturbation(Tilted):
     depends on public numbers alone. If this is a box or a hull, a stated delta is not used.
     loss: "logistic", or for numbers "log_cosh".
     clip: as for `gaussian_objective_perturbation`.
+    offset: "paid" spends a tenth of epsilon on the noisy class rate first, the number of labels 1 over n
+    (`public_n`, if stated). Its log-odds are added to all scores w.x and returned as info["intercept"], so
+    lambda draws the model towards the class rate, not towards one half. Given the offset, slopes and
+    curvatures have the same bounds.
     """
 
     options = LOSS | {"body": Choice("auto", "ball", "box", "hull")}
     options |= ADJACENCY | PUBLIC_N | TOLERANCE | {"clip": Optional(CLIP)}
+    options |= {"offset": Choice("none", "paid")}
     facts = ("column_bounds", "blocks")
     delta = "optional"
     least_delta = 1e-20  # tilts of probability e^-60 are neglected
@@ -184,13 +192,15 @@ class KNormObjectivePerturbation(Tilted):
     ) -> float:
         """Lambda = n lambda is the largest of three numbers.
 
-        3 R^2/epsilon (log_cosh: 4 R^2/epsilon; half of this under add-remove), the least at which the
-        Jacobian costs nothing, and N R/20, with N the tilt's root mean square.
+        3 R^2/epsilon (log_cosh: 4, with an offset 6; half of this under add-remove), the least at which the
+        Jacobian costs nothing, and N R/20, with N the tilt's root mean square. With an offset, epsilon is
+        what the class rate leaves.
         """
         p = Parameters(**self.defaults() | options)
+        epsilon -= rate_epsilon(epsilon, p)
         vars(p).update(epsilon=epsilon, delta=delta, bound=bound)
         n, loss, R = p.public_n or n, self._kind(p), bodies(d, p)[0].radius
-        usual, free = (4, 4) if loss.loss.residual else (3, 2)
+        usual, free = (4, 4) if loss.loss.residual else (6 if p.offset == "paid" else 3, 2)
         unit = R * R / (epsilon * parts(p))
         share = self.share(n, d, usual * unit / n, R, loss.loss, p.tolerance)
         n_lambda = max(usual, free / max(1 - share, 1e-3)) * unit
@@ -224,6 +234,8 @@ class KNormObjectivePerturbation(Tilted):
                 f"{self.name} with body {p.body} is (epsilon, 0)-DP and takes no delta, not {p.delta:g}: "
                 f"leave it out, or take body ball or auto"
             )
+        if p.offset == "paid" and self._kind(p).loss.residual:
+            raise Refused(f"{self.name}: offset is for two classes, not for loss {p.loss}")
         super()._check_together(n, d, p)
 
     def _curvature(self, n, p, R):
@@ -252,19 +264,44 @@ class KNormObjectivePerturbation(Tilted):
 
     def _plan(self, n, d, p):
         loss, R = self._kind(p), bodies(d, p)[0].radius
-        settings = n, d, p.lam, R, loss.loss, p.tolerance
-        check_certifiable(*settings)
-        share = self.checked_share(*settings)
-        left = (1 - share) * p.epsilon
+        rate = rate_epsilon(p.epsilon, p)
+        # What the solver minimises, and the bound on its rows.
+        solved, length = loss.loss, R
+        if rate:
+            solved = Offset(solved, largest_offset(n, rate))
+            length = R / solved.unit
+        check_certifiable(n, d, p.lam, length, solved, p.tolerance)
+        share = self.checked_share(n, d, p.lam, R, loss.loss, p.tolerance)
+        left = (1 - share) * (p.epsilon - rate)
         body, scale, delta = self._quietest(n, d, p, left)
         if not scale <= MOST_NOISE * 2 * loss.slope / (left * parts(p)):
             raise Refused(
                 f"at n lambda = {n * p.lam:.3g} the Jacobian needs more than {MOST_NOISE} times the noise "
                 f"without it: give a larger lambda, such as that of the rule"
             )
-        check_certifiable(*settings, tilt=scale * body.farthest())
-        output_scale = moved(n, p.lam, p.tolerance, p.adjacency) / (share * p.epsilon)
-        return Plan(body, scale, share, left, delta, output_scale, 0.0, p.tolerance)
+        reach = scale * body.farthest()
+        check_certifiable(n, d, p.lam, length, solved, p.tolerance, tilt=reach)
+        spent = share * (p.epsilon - rate)
+        output_scale = moved(n, p.lam, p.tolerance, p.adjacency) / spent
+        share = spent / p.epsilon
+        return Plan(body, scale, share, left, rate, delta, output_scale, 0.0, p.tolerance)
+
+    def _minimised(self, X, y, p, plan, draws, rng, **settings):
+        if not plan.rate:
+            return super()._minimised(X, y, p, plan, draws, rng, **settings)
+        n = p.public_n or len(X)
+        loss = Offset(self._loss(p), largest_offset(n, plan.rate))
+        noise = discrete_laplace(1, 1 / plan.rate, draws, rng)[:, 0]
+        intercepts = offsets((np.count_nonzero(y == 1) + noise) / n, n, plan.rate)
+        linear, rows = self._noise(X.shape[1], plan, draws, rng), loss.rows(X[:], y)
+        weights = np.empty(linear.shape)
+        reached = {"status": np.empty(draws, "U13"), "gradient_norm": np.empty(draws)}
+        for k, offset in enumerate(intercepts):
+            at = {"linear": linear[k : k + 1], "loss": loss}
+            weights[k], info = minimise(rows, loss.targets(y, offset), **at, **settings)
+            for name, values in reached.items():
+                values[k] = info[name][0]
+        return weights, reached | {"intercept": intercepts}
 
     def _noise(self, d, plan, draws, rng):
         return plan.body.noise(plan.scale, draws, rng)
@@ -279,6 +316,11 @@ class KNormObjectivePerturbation(Tilted):
             fixed += f", the same with or without a record{public_size(p, at_most=True)}"
         within = f"{plan.body.described()}, so its norm of this {plan.body.name} is at most 1"
         reason = f"{within}; {self._paid(plan, d, p.tolerance)}; {fixed}"
+        if plan.rate:
+            reason += (
+                f"; {plan.rate:.6g} of epsilon pays for the number of labels 1, with discrete Laplace "
+                f"noise of scale {1 / plan.rate:.6g}, which decides the offset of all scores"
+            )
         if plan.delta:
             return p.proven(reason, profile=self._profile(n, d, p, plan))
         if p.delta:
@@ -290,7 +332,7 @@ class KNormObjectivePerturbation(Tilted):
         tilt = Ball(self._kind(p).slope / plan.scale, d, curvature)
 
         def delta(epsilon):
-            left = epsilon - plan.share * p.epsilon
+            left = epsilon - plan.share * p.epsilon - plan.rate
             at = tilt.delta(abs(left), p.adjacency)
             return at if left >= 0 else -math.expm1(left) + math.exp(left) * at
 
@@ -300,3 +342,33 @@ class KNormObjectivePerturbation(Tilted):
 def parts(p: object) -> int:
     """2 under add-remove, where a record's whole effect is half of that of replacing it; else 1."""
     return 2 if p.adjacency == ADD_REMOVE else 1
+
+
+RATE = 0.1  # the class rate's part of epsilon
+
+
+def rate_epsilon(epsilon: float, p: object) -> float:
+    """The class rate's part of epsilon, 0 without an offset."""
+    return RATE * epsilon if p.offset == "paid" else 0.0
+
+
+def offsets(rates: np.ndarray, n: int, epsilon: float) -> np.ndarray:
+    """Log-odds of noisy class rates (draws,), which are (epsilon, 0)-DP.
+
+    A rate is first shrunk to one half, as the mean of a uniform prior's linear posterior would be, and kept
+    a scale of its noise away from 0 and 1.
+    """
+    least = _least_rate(n, epsilon)
+    shrunk = 1 / (1 + 24 / (n * epsilon) ** 2)  # 1/12 over itself plus the noise's variance
+    rates = np.clip(0.5 + shrunk * (rates - 0.5), least, 1 - least)
+    return np.log(rates / (1 - rates))
+
+
+def largest_offset(n: int, epsilon: float) -> float:
+    """A power of 2 of at least 1 and the size of all `offsets`."""
+    least = _least_rate(n, epsilon)
+    return 2.0 ** math.ceil(math.log2(max(1.0, math.log((1 - least) / least))))
+
+
+def _least_rate(n, epsilon):
+    return min(0.5, max(1 / epsilon, 0.5) / n)

@@ -151,19 +151,23 @@ class Tilted(Mechanism):
         n, d = stated_size(self.name, p, len(X)), X.shape[1]
         plan = self._plan(n, d, p)
         per_record = n / len(X)  # the solver's objective is a mean over the records
-        weights, info = minimise(
-            X,
-            y,
-            (p.lam + plan.ridge) * per_record,
-            linear=self._noise(d, plan, draws, rng),
-            loss=self._loss(p),
-            initial=None if p.fit is None else p.fit[0][0],
-            tolerance=plan.tolerance / 2 * per_record,
-        )
+        settings = {
+            "lam": (p.lam + plan.ridge) * per_record,
+            "tolerance": plan.tolerance / 2 * per_record,
+            "initial": None if p.fit is None else p.fit[0][0],
+        }
+        weights, info = self._minimised(X, y, p, plan, draws, rng, **settings)
         weights += self.law(d, plan.output_scale, draws, rng)
         status, named = info["status"], ("scale", "ridge", "output_scale")
         reported = {"gradient_norm": info["gradient_norm"], **{k: getattr(plan, k) for k in named}}
+        if "intercept" in info:
+            reported["intercept"] = info["intercept"]
         return Release(np.where((status == "ok")[:, None], weights, 0.0), status, reported)
+
+    def _minimised(self, X, y, p, plan, draws, rng, **settings):
+        """Weights near the minimisers, and info as from `minimise`, with "intercept" if there is one."""
+        linear = self._noise(X.shape[1], plan, draws, rng)
+        return minimise(X, y, linear=linear, loss=self._loss(p), **settings)
 
 
 @register("objective_perturbation")

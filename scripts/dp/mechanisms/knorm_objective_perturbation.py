@@ -143,9 +143,9 @@ def bodies(d: int, p: object) -> list[Body]:
 def excess(body: Body, outer: Body, curvature: float, lam: float) -> float:
     """E b'H^-1 C H^-1 b for noise b of scale 1, with C the loss's Hessian for a public design.
 
-    H is C + lam I. To second order, noise b/n raises the mean loss by this over 2 n^2. As lam falls, it becomes E b'H^-1 b.
-    Numbers of the design are uniform within their bounds, and the levels of a block (of `outer`) equally
-    frequent. C is `curvature` E x x'.
+    H is C + lam I, and C is `curvature` E x x'. To second order, noise b raises the mean loss of n rows by
+    this over 2 n^2. As lam falls, it becomes E b'H^-1 b. Numbers of the design are uniform within their
+    bounds, and the levels of a block (of `outer`) equally frequent.
     """
     variances, alone = body.variances(), outer.singles
     numbers = curvature * outer.bounds[alone] ** 2 / 3

@@ -311,7 +311,8 @@ def check_coordinates(
     limits = np.broadcast_to(np.asarray(bound, dtype=float), np.shape(X)[1])
     largest, fullest = np.zeros(len(limits)), np.zeros(len(blocks))
     for part in slices(len(X)):
-        size = np.abs(np.asarray(X[part], dtype=float)) / limits
+        size = np.abs(np.asarray(X[part], dtype=float))
+        size /= limits
         largest = np.maximum(largest, size.max(axis=0, initial=0.0))
         sums = [size[:, list(block)].sum(axis=1).max(initial=0.0) for block in blocks]
         fullest = np.maximum(fullest, sums)

@@ -13,6 +13,7 @@ from dp.mechanisms import MECHANISMS
 from dp.mechanisms.knorm_objective_perturbation import Body, excess, largest_offset, offsets
 from dp.offset import Offset
 from dp.proofs.log_concave_tilt import ball_shift
+from dp.rows import Rows
 from dp.seeds import generator
 from dp_audit import pairs
 from dp_privacy import l2
@@ -324,3 +325,19 @@ def test_no_density_is_claimed_where_every_release_has_its_own_offset():
     asked = pair.arguments | {"epsilon": 1.0, "offset": "paid", "lam": 3.0}
     with pytest.raises(pairs.Unsuited, match="offset"):
         pair.exact(pair, MECHANISM, **asked)
+
+
+def test_rows_read_in_blocks_give_what_an_array_gives():
+    rng = generator(8)
+    X = rng.integers(-5, 6, (400, 3))
+    y = np.where(rng.random(400) < 0.3, 1, -1)
+    later = Rows(X, np.arange(400), lambda rows: rows / 5)
+    asked = {"epsilon": 1.0, "lam": 0.1, "bound": 2.0, "column_bounds": [1.0] * 3}
+    for options in ({}, {"offset": "paid"}):
+        one, two = (
+            MECHANISM.release(rows, y, rng=generator(9), restarts=2, **asked, **options)
+            for rows in (later, X / 5)
+        )
+        np.testing.assert_allclose(one.weights, two.weights, rtol=1e-6)
+    with pytest.raises(Refused, match="column 0 is 1 in size"):
+        MECHANISM.release(later, y, rng=generator(9), **asked | {"column_bounds": [0.9, 1.0, 1.0]})

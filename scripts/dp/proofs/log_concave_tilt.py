@@ -109,7 +109,7 @@ class Curvature:
             (math.log1p(self.at(peak) * r), 0.0),
         ]
 
-    def at(self, u):
+    def at(self, u: float | np.ndarray) -> float | np.ndarray:
         return np.maximum(self.c0 + u * (self.c1 + u * self.c2), 0.0)
 
     def kinks(self) -> tuple[float, float]:

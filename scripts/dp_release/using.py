@@ -106,7 +106,25 @@ def of_file(model: files.Model, data: bytes) -> Iterable[tuple[str, ...]]:
 
 
 def write_csv(model: files.Model, data: bytes, file: TextIO) -> int:
-    """Write the predictions of `of_file` as a CSV. Returns the number of records without one."""
+    """Write the predictions of `of_file` as a CSV.
+
+    Parameters
+    ----------
+    model : dp_release.files.Model
+    data : bytes
+        A file's content, header included.
+    file : TextIO
+        Where to write.
+
+    Returns
+    -------
+    int
+        The number of records without a prediction.
+
+    See Also
+    --------
+    of_file
+    """
     writer, without = csv.writer(file, lineterminator="\n"), 0
     for line in of_file(model, data):
         writer.writerow(line)

@@ -1,5 +1,6 @@
 import os
 import resource
+import sys
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,14 @@ def pytest_collection_modifyitems(config, items):
 def pytest_make_parametrize_id(val, argname):
     """Use the argument's name as the id of bytes: compressed bytes contain a time, so ids would vary."""
     return argname if isinstance(val, bytes) else None
+
+
+@pytest.fixture(autouse=True)
+def figures_closed():
+    """Close each test's figures, which Matplotlib would keep."""
+    yield
+    if pyplot := sys.modules.get("matplotlib.pyplot"):
+        pyplot.close("all")
 
 
 @pytest.fixture(scope="session")

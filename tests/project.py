@@ -132,6 +132,10 @@ class Project:
                 planned.add(f"{rule}: {made[1]}")
         return planned
 
+    def log(self):
+        """Snakemake's log of the latest run, which has what the terminal does not show."""
+        return max((self / ".snakemake/log").iterdir()).read_text(encoding="utf-8")
+
     def wait_for(self, condition, seconds=300):
         end = time.monotonic() + seconds
         while not condition():

@@ -6,7 +6,6 @@ KEY = ("experiment", "section", "id", "dataset", "method", "train_size", "epsilo
 # stated: the printed value, or a check's threshold. low, high: the prediction interval. read_ours: our
 # number under the reading that the verdict names.
 NUMBERS = ("stated", "ours", "low", "high", "read_ours", "verdict")
-STAMPS = ("settings", "code", "judge", "data")  # see `checks.stamps`
 COLUMNS = (*KEY, "where", "says", *NUMBERS, "because")
 
 

@@ -1,6 +1,5 @@
 """Checks of claims about errors, decided from results.csv and from tables of analyses."""
 
-import itertools
 import math
 
 import numpy as np
@@ -24,7 +23,6 @@ from study.configuration.options import (
     Options,
     Other,
     OtherMethod,
-    Place,
     Point,
     Procedure,
     Rows,
@@ -32,7 +30,7 @@ from study.configuration.options import (
 )
 
 
-def _spell(value):
+def spell(value):
     return f"{value:.4g}"
 
 
@@ -42,10 +40,10 @@ def _place(row):
     return place if math.isinf(epsilon) else f"{place}, epsilon = {canonical.epsilon(epsilon)}"
 
 
-def _ok(frame, column="error_mean"):
+def ok(frame, column="error_mean"):
     frame = _present(frame, column)
     for row in frame.to_dict("records"):
-        if failed := _failed(row):
+        if failed := why_failed(row):
             raise Lost(failed)
     return frame
 
@@ -54,14 +52,14 @@ def _present(frame, column):
     """The rows that have a value in a column, or of which too many draws failed."""
     if column not in frame:
         raise Missing(f"the results have no column {column!r}")
-    failed = np.array([_failed(row) != "" for row in frame.to_dict("records")], dtype=bool)
+    failed = np.array([why_failed(row) != "" for row in frame.to_dict("records")], dtype=bool)
     frame = frame[failed | frame[column].notna()]
     if frame.empty:
         raise Missing("this run has no cell that this check reads")
     return frame
 
 
-def _failed(row):
+def why_failed(row):
     """Why a row's mean is not comparable, because too many draws failed; "" if it is."""
     failed = lost(row.get("status", "ok"))
     where = f"{row['method']} at {_place(row)}"
@@ -107,7 +105,7 @@ def lower_than(
     many draws failed.
     """
     where = {"sweep": sweep, "datasets": datasets, "train_size": train_size, "epsilon": epsilon}
-    pairs, failed = _comparable(_pairs(results, lower, higher, column, where))
+    pairs, failed = _comparable(paired_rows(results, lower, higher, column, where))
     points = []
     for first, second in pairs:
         gap, low, high = difference(results, first, second, column, factor)
@@ -130,13 +128,13 @@ def lower_than(
             continue
         shares.append(below / number)
         worst = max(group, key=lambda point: point[3])
-        end = f", difference {_spell(worst[3])} [{_spell(worst[4])}, {_spell(worst[5])}]"
+        end = f", difference {spell(worst[3])} [{spell(worst[4])}, {spell(worst[5])}]"
         open_points = len(group) - below - above
         texts.append(
             f"{dataset}{what}: {lower} is below {_times(factor)}{higher} at {below} of {number} "
             f"points{f', {open_points} within chance' if open_points else ''}"
             f"{f', {unknown} not comparable' if unknown else ''} (at worst "
-            f"{_spell(worst[6][column])} against {_spell(worst[7][column])}"
+            f"{spell(worst[6][column])} against {spell(worst[7][column])}"
             f"{end if worst[4] < worst[5] else ''} at "
             f"{_place(worst[6] if math.isfinite(worst[6]['epsilon']) else worst[7]).partition(', ')[2]})"
         )
@@ -152,7 +150,7 @@ def _reached(share, below, above, number):
     return None if (number - above) / number >= share else False
 
 
-def _counted(results, row, column, gap, low, high):
+def counted_interval(results, row, column, gap, low, high):
     """A difference's interval, or the difference itself if it has none.
 
     An interval of mean errors is widened by half a test row on either side.
@@ -161,7 +159,7 @@ def _counted(results, row, column, gap, low, high):
     return counted(ends, results.test_rows(cell_of(row))) if column == "error_mean" else ends
 
 
-def _pairs(results, first, second, column, where):
+def paired_rows(results, first, second, column, where):
     """Pairs of rows of two methods at their common points, even those where draws failed.
 
     A non-private row is paired with every epsilon of the other method.
@@ -185,7 +183,7 @@ def _pairs(results, first, second, column, where):
 
 def _comparable(pairs):
     """The pairs whose means can be compared, and (data set, why) of the others."""
-    reasons = [_failed(one) or _failed(other) for one, other in pairs]
+    reasons = [why_failed(one) or why_failed(other) for one, other in pairs]
     failed = [
         (other["dataset"], why) for (_, other), why in zip(pairs, reasons, strict=True) if why
     ]
@@ -218,11 +216,11 @@ def similar(results, *, method, other, within, relative, column, **where):
     otherwise. Intervals of mean errors reach half a test row further (`verdicts.counted`).
     """
     outside, inside, same, gaps = [], [], [], []
-    pairs, failed = _comparable(_pairs(results, method, other, column, where))
+    pairs, failed = _comparable(paired_rows(results, method, other, column, where))
     for first, second in pairs:
         gap, low, high = difference(results, first, second, column)
         same.append(gap == 0 < abs(first[column]) and not low < high)
-        low, high = _counted(results, first, column, gap, low, high)
+        low, high = counted_interval(results, first, column, gap, low, high)
         limit = within + relative * max(first[column], second[column]) + 1e-12
         outside.append(low > limit or high < -limit)
         inside.append(-limit <= low and high <= limit)
@@ -236,9 +234,9 @@ def similar(results, *, method, other, within, relative, column, **where):
         )
     excess, gap, low, high, first, second, place = max(gaps, key=lambda point: point[0])
     text = (
-        f"{method} and {other} differ by at most {_spell(abs(gap))} [{_spell(low)}, {_spell(high)}] over "
+        f"{method} and {other} differ by at most {spell(abs(gap))} [{spell(low)}, {spell(high)}] over "
         f"{len(gaps)} points{f', {len(failed)} not comparable' if failed else ''} "
-        f"({_spell(first[column])} and {_spell(second[column])} at {_place(place)})"
+        f"({spell(first[column])} and {spell(second[column])} at {_place(place)})"
     )
     holds = False if any(outside) else True if all(inside) else None
     return Outcome(holds, text, float(excess), within)
@@ -258,12 +256,12 @@ def level(results, *, at_least, at_most, share, column, **where):
     A cell counts as inside or outside this range only if its whole 95 % interval is. The claim is undecided
     if it depends on the remaining cells.
     """
-    frame = _ok(results.cells(**where), column)
+    frame = ok(results.cells(**where), column)
     inside, possible = (mask.mean() for mask in _in_range(frame, column, at_least, at_most))
     ends = [frame.loc[frame[column].idxmin()], frame.loc[frame[column].idxmax()]]
-    text = " to ".join(f"{_spell(end[column])} ({_place(end)})" for end in ends)
+    text = " to ".join(f"{spell(end[column])} ({_place(end)})" for end in ends)
     if len(frame) == 1:
-        text = f"{_spell(ends[0][column])} ({_place(ends[0])})"
+        text = f"{spell(ends[0][column])} ({_place(ends[0])})"
     if len(frame) > 1 and (share < 1 or inside < possible):
         text += f", {round(inside * len(frame))} of {len(frame)} cells inside"
         open_cells = round((possible - inside) * len(frame))
@@ -317,10 +315,10 @@ def lower_across(results, *, method, epsilon, experiment, other_method, other_ep
     as_prepared: the other experiment's data set -> our data set, if it has the same rows but another
     preparation.
     """
-    own = _ok(results.cells(methods=method, epsilon=epsilon, train_size="largest"))
+    own = ok(results.cells(methods=method, epsilon=epsilon, train_size="largest"))
     other = results.other(experiment)
     other = other[(other["method"] == other_method) & (other["epsilon"] == other_epsilon)]
-    other = _ok(other.sort_values("train_size").groupby("dataset").tail(1))
+    other = ok(other.sort_values("train_size").groupby("dataset").tail(1))
     other = other.assign(dataset=other["dataset"].replace(as_prepared or {}))
     pairs = own.merge(other, on="dataset", suffixes=("", "_other"))
     if pairs.empty:
@@ -332,127 +330,38 @@ def lower_across(results, *, method, epsilon, experiment, other_method, other_ep
         half = np.nan_to_num(math.hypot(*widths) / 2)
         verdicts.append(True if gap > half else None if gap > -half else False)
         texts.append(
-            f"{row['dataset']}: {method} at epsilon = {epsilon:g} {_spell(row['error_mean'])}, "
-            f"{other_method} at epsilon = {other_epsilon:g} {_spell(row['error_mean_other'])}, "
-            f"difference {_spell(-gap)} +- {_spell(half)}"
+            f"{row['dataset']}: {method} at epsilon = {epsilon:g} {spell(row['error_mean'])}, "
+            f"{other_method} at epsilon = {other_epsilon:g} {spell(row['error_mean_other'])}, "
+            f"difference {spell(-gap)} +- {spell(half)}"
         )
     return Outcome(_all(verdicts), "; ".join(texts))
 
 
-class OptionFalls(Options):
-    method: Method
-    option: str
-    sweep: Sweeps | None = None
-    share: float = 1.0
-
-
-@check(RESULTS, OptionFalls)
-def option_falls(results, *, method, option, sweep, share):
-    """A searched option is smaller at the largest epsilon than at the smallest, for at least a `share` of
-    the training sizes. A tie does not count as smaller.
-    """
-    import json
-
-    frame = results.cells(methods=method, sweep=sweep)
-    if "options" not in frame:  # a partial run may lack this column
-        raise Missing(f"the search of {option} has not run to its end")
-    chosen = frame["options"].map(lambda text: json.loads(text).get(option))
-    if chosen.isna().any() or frame["epsilon"].nunique() < 2:
-        raise Missing(f"this run did not search {option} of {method}")
-    frame = frame.assign(chosen=chosen).sort_values("epsilon")
-    ends = frame.groupby(["dataset", "train_size"])["chosen"].agg(["first", "last"])
-    falls = ends["first"] > ends["last"]
-    pairs = "; ".join(
-        f"n = {size}: {first:g} to {last:g}" for (_, size), first, last in ends.itertuples()
-    )
-    text = f"{option} from the smallest to the largest epsilon: {pairs}"
-    return Outcome(bool(falls.mean() >= share), text, float(falls.mean()), share)
-
-
-class SimilarEpsilons(Place):
-    method: Method
-    first: float
-    second: float
-    within: float
-
-
-@check(RESULTS, SimilarEpsilons)
-def similar_epsilons(results, *, method, first, second, within, **where):
-    """On every data set and at every training size, a method's mean errors at two epsilons differ by at
-    most `within`. This is an equivalence test, like `similar`.
-    """
-    pair = [
-        _ok(results.cells(methods=method, epsilon=e, **where)).to_dict("records")
-        for e in (first, second)
-    ]
-    keys = ("dataset", "train_size")
-    gaps = []
-    for one, other in itertools.product(*pair):
-        if all(one[key] == other[key] for key in keys):
-            gap, *ends = difference(results, one, other, "error_mean")
-            low, high = _counted(results, one, "error_mean", gap, *ends)
-            gaps.append((abs(gap), low, high, one, other))
-    if not gaps:
-        raise Missing(f"{method} has no point at both epsilons")
-    gap, low, high, one, other = max(gaps, key=lambda point: point[0])
-    text = (
-        f"{method} at epsilon = {first:g} and {second:g}: {_spell(one['error_mean'])} and "
-        f"{_spell(other['error_mean'])} ({one['dataset']}, n = {one['train_size']:.0f}), difference "
-        f"[{_spell(low)}, {_spell(high)}]"
-    )
-    if any(point[1] > within or point[2] < -within for point in gaps):
-        holds = False
-    else:
-        holds = True if all(max(-point[1], point[2]) <= within for point in gaps) else None
-    return Outcome(holds, text, float(gap), within)
-
-
-class Slower(Options):
-    analysis: str
-    slow: Procedure
-    fast: Procedure
-    factor: float
-    fits: int = 1
-
-
-@check(ANALYSIS, Slower)
-def slower(results, *, analysis, slow, fast, factor, fits):
-    """On every data set, the shortest time of a single fit by the procedure `slow` is at least `factor`
-    times that of `fast`. The claim fails only if no repeat reaches the factor.
-    fits: the number of runs of `slow` that a protocol of many draws needs in place of one run of `fast`.
-    """
-    ratios, lowest, highest = (fits * r for r in _time_ratios(results, analysis, slow, fast))
-    runs = f"{fits} runs of {slow} take" if fits > 1 else f"{slow} takes"
-    text = _times_text(f"{runs} {{:.2g}} times {fast}", ratios, lowest, highest)
-    verdicts = [
-        True if r >= factor else (None if high >= factor else False)
-        for r, high in zip(ratios, highest, strict=True)
-    ]
-    return Outcome(_all(verdicts), text, float(ratios.min()), factor)
-
-
-class AsFast(Options):
+class TimeRatio(Options):
     analysis: str
     first: Procedure
     second: Procedure
-    factor: float
+    at_least: float = 0.0
+    at_most: float = math.inf
+    fits: int = 1
 
 
-@check(ANALYSIS, AsFast)
-def as_fast(results, *, analysis, first, second, factor):
-    """On every data set, the shortest times of a single fit by two procedures differ by at most the factor
-    `factor`. The claim fails only if all repeats differ by more.
+@check(ANALYSIS, TimeRatio)
+def time_ratio(results, *, analysis, first, second, at_least, at_most, fits):
+    """On every data set, the shortest time of a single fit by the procedure `first`, divided by that of
+    `second`, lies in [at_least, at_most]. The claim fails only if the ratios of all repeats lie outside.
+    fits: the number of runs of `first` that a protocol of many draws needs in place of one run of `second`.
     """
-    ratios, lowest, highest = _time_ratios(results, analysis, first, second)
-    text = _times_text(f"{first} takes {{:.2g}} times {second}", ratios, lowest, highest)
+    ratios, lowest, highest = (fits * r for r in _time_ratios(results, analysis, first, second))
+    runs = f"{fits} runs of {first} take" if fits > 1 else f"{first} takes"
+    text = _times_text(f"{runs} {{:.2g}} times {second}", ratios, lowest, highest)
     verdicts = [
-        True
-        if 1 / factor <= r <= factor
-        else (None if low <= factor and high >= 1 / factor else False)
+        True if at_least <= r <= at_most else None if low <= at_most and high >= at_least else False
         for r, low, high in zip(ratios, lowest, highest, strict=True)
     ]
-    worst = max(ratios, key=lambda ratio: max(ratio, 1 / ratio))
-    return Outcome(_all(verdicts), text, float(worst), factor)
+    worst = min(ratios, key=lambda r: min(r / at_least if at_least else math.inf, at_most / r))
+    threshold = at_most if math.isfinite(at_most) else at_least
+    return Outcome(_all(verdicts), text, float(worst), threshold)
 
 
 def _times_text(template, ratios, lowest, highest):
@@ -501,7 +410,7 @@ def monotone(results, *, along, sweep, datasets, methods, epsilon, train_size, s
     """
     other = {"train_size": "epsilon", "epsilon": "train_size"}[along]
     column = f"{metric}_mean"
-    frame = _ok(
+    frame = ok(
         results.cells(
             sweep=sweep, datasets=datasets, methods=methods, epsilon=epsilon, train_size=train_size
         ),
@@ -526,86 +435,12 @@ def monotone(results, *, along, sweep, datasets, methods, epsilon, train_size, s
     word = "rise" if sign < 0 else "fall"
     text = (
         f"{falls} of {len(curves)} curves {word} beyond chance along {along.replace('_', ' ')}; the least, "
-        f"{place}, goes from {_spell(rows[0][column])} to {_spell(rows[-1][column])} "
-        f"(slope per factor of 10: [{_spell(low)}, {_spell(high)}])"
+        f"{place}, goes from {spell(rows[0][column])} to {spell(rows[-1][column])} "
+        f"(slope per factor of 10: [{spell(low)}, {spell(high)}])"
     )
     reached, possible = falls / len(curves), 1 - rises / len(curves)
     holds = True if reached >= share else None if possible >= share else False
     return Outcome(holds, text, reached, share)
-
-
-class WidthAlongSize(Options):
-    method: Method
-    widens: list
-    narrows: list
-    sweep: Sweeps | None = None
-
-
-@check(RESULTS, WidthAlongSize)
-def width_along_size(results, *, method, widens, narrows, sweep):
-    """The interval of the mean error widens with training size at the epsilons `widens`, and narrows at
-    the epsilons `narrows`.
-
-    By the normal approximation, the rank correlation of width and training size, over k sizes, is
-    significant if its magnitude exceeds 1.96/sqrt(k - 1). The claim holds if the correlation is
-    significant in the stated direction on every data set at every epsilon. It fails if any correlation
-    is significant in the opposite direction.
-    """
-    frame = _ok(results.cells(methods=method, sweep=sweep, epsilon=[*widens, *narrows]))
-    correlations = []
-    for (dataset, epsilon), curve in frame.groupby(["dataset", "epsilon"]):
-        widths = (curve["error_high"] - curve["error_low"]).rank()
-        if len(curve) < 4 or widths.isna().any():
-            raise Missing("this run has too few sizes, or no intervals, for a trend of widths")
-        correlation = widths.corr(curve["train_size"].rank())
-        wanted = 1 if any(math.isclose(epsilon, e) for e in widens) else -1
-        correlations.append(
-            (wanted * correlation, 1.96 / math.sqrt(len(curve) - 1), dataset, epsilon)
-        )
-    texts = [
-        f"{dataset}, epsilon = {canonical.epsilon(epsilon)}: rank correlation "
-        f"{(1 if epsilon in widens else -1) * value:.2f}"
-        for value, _, dataset, epsilon in correlations
-    ]
-    if any(value < -limit for value, limit, *_ in correlations):
-        holds = False
-    else:
-        holds = True if all(value > limit for value, limit, *_ in correlations) else None
-    value, limit, *_ = min(correlations)
-    return Outcome(holds, "; ".join(texts), float(value), limit)
-
-
-class Coincide(Point):
-    method: Method
-    other: Method
-    share: float = 1.0
-
-
-@check(RESULTS, Coincide)
-def coincide(results, *, method, other, share, **where):
-    """Two methods that ran separately have the same error in every draw, at a `share` or more of their
-    common points. If one method fails on a draw, the other must fail on the same draw.
-    """
-    same, worst = [], 0.0
-    pairs = _pairs(results, method, other, "error_mean", where)
-    for pair in pairs:
-        cells = [cell_of(row) for row in pair]
-        draws = [results.draws(cell, "error") for cell in cells]
-        if any(errors is None for errors in draws):
-            raise Missing("there are no single draws to compare")
-        first, second = (np.asarray(errors, dtype=float) for errors in draws)
-        if np.isnan(first).all() and np.isnan(second).all():
-            raise Lost(_failed(pair[0]) or "every draw failed")
-        alike = (np.isnan(first) == np.isnan(second)).all()
-        gap = float(np.nanmax(abs(first - second), initial=0.0)) if alike else math.inf
-        worst = max(worst, gap)
-        same.append(gap <= 1e-12)
-    reached = sum(same) / len(same)
-    text = (
-        f"{method} and {other} have the same errors, draw by draw, at {sum(same)} of {len(same)} points; "
-        f"no draw differs by more than {_spell(worst)}"
-    )
-    return Outcome(reached >= share, text, reached, share)
 
 
 class TunedLambda(Options):
@@ -625,12 +460,10 @@ def tuned_lambda(results, *, value, datasets):
         tied = any(math.isclose(value, tie, rel_tol=1e-6) for tie in ties)
         verdicts.append(None if tied and len(ties) == len(grid) > 1 else tied)
         there = grid[(grid["lambda"] / value - 1).abs() < 1e-6]["error_mean"]
-        error = f", {_spell(there.iloc[0])} at {value:g}" if len(there) else ""
+        error = f", {spell(there.iloc[0])} at {value:g}" if len(there) else ""
         best = f"{min(ties):.3g}" + (f" to {max(ties):.3g} tied" if len(ties) > 1 else "")
         open_ = f", which does not exclude {value:g}" if tied and len(ties) > 1 else ""
-        texts.append(
-            f"{dataset}: best lambda {best} (error {_spell(tuned['error'])}{error}){open_}"
-        )
+        texts.append(f"{dataset}: best lambda {best} (error {spell(tuned['error'])}{error}){open_}")
     holds = False if False in verdicts else (True if True in verdicts else None)
     return Outcome(holds, "; ".join(texts))
 
@@ -673,7 +506,7 @@ def table(results, *, column, analysis, table, where, at_least, at_most, share, 
         f" over {ratio_to.replace('_', ' ')}" if ratio_to else ""
     )
     low, high = values.min(), values.max()
-    text = f"{name} {_spell(low)}" + (f" to {_spell(high)}" if low < high else "")
+    text = f"{name} {spell(low)}" + (f" to {spell(high)}" if low < high else "")
     if len(values) > 1:
         text += f" over {len(values)} rows, {int(inside.sum())} as stated"
     threshold = at_least if math.isfinite(at_least) else at_most
@@ -710,8 +543,8 @@ def table_below(results, *, column, lower, higher, analysis, table):
         ", ".join(f"{key} {value}" for key, value in where.items()) for where in (lower, higher)
     ]
     text = (
-        f"{column.replace('_', ' ')}: at most {_spell(ends[0])} ({said[0]}), at least "
-        f"{_spell(ends[1])} ({said[1]})"
+        f"{column.replace('_', ' ')}: at most {spell(ends[0])} ({said[0]}), at least "
+        f"{spell(ends[1])} ({said[1]})"
     )
     return Outcome(ends[0] < ends[1], text, ends[0], ends[1])
 

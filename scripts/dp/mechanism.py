@@ -45,13 +45,18 @@ from typing import NamedTuple
 import numpy as np
 
 from dp import losses
-from dp.options import NonNegative, Optional, Ordinary, Whole, plain
+from dp.options import Blocks, NonNegative, Numbers, Optional, Ordinary, Whole, plain
 from dp.rows import NUMBERS, Rows, check_coordinates, check_rows
 from dp_privacy.accounting import ADD_REMOVE, REPLACE_ONE, Guarantee, gaussian_mu, none, unproven
 from dp_privacy.errors import Failed, Refused, did_you_mean
 
 # Public facts about prepared data that a mechanism may use besides `bound`.
-FACTS = {"coordinate_bound": Optional(Ordinary()), "classes": Optional(Whole(least=2))}
+FACTS = {
+    "coordinate_bound": Optional(Ordinary()),
+    "column_bounds": Optional(Numbers()),
+    "blocks": Optional(Blocks()),
+    "classes": Optional(Whole(least=2)),
+}
 ORDINARY = Ordinary()  # values allowed for epsilon, lambda and bound
 
 
@@ -84,6 +89,8 @@ class Parameters(SimpleNamespace):
     adjacency = REPLACE_ONE
     public_n = None
     coordinate_bound = None
+    column_bounds = None
+    blocks = None
 
     @property
     def mu(self) -> float:
@@ -121,6 +128,23 @@ def join(releases: list[Release]) -> Release:
         np.concatenate([release.status for release in releases]),
         info,
     )
+
+
+def _columns(name, d, facts):
+    """The facts column_bounds and blocks, checked together, as tuples."""
+    bounds, blocks = facts["column_bounds"], facts["blocks"] or ()
+    if bounds is None:
+        if blocks:
+            raise Refused(f"{name}: blocks need column_bounds, one per column")
+        return {}
+    if len(bounds) != d:
+        raise Refused(f"{name}: column_bounds has {len(bounds)} numbers for {d} columns")
+    if any(column >= d for block in blocks for column in block):
+        raise Refused(f"{name}: blocks name a column after the last, column {d - 1}")
+    return {
+        "column_bounds": tuple(map(float, bounds)),
+        "blocks": tuple(tuple(map(int, block)) for block in blocks),
+    }
 
 
 class Mechanism:
@@ -173,7 +197,8 @@ class Mechanism:
     proven = True
     # Whether a mechanism without privacy draws random numbers.
     needs_rng = False
-    # The FACTS it uses. `coordinate_bound` bounds every |x_j| (None: `bound` does).
+    # The FACTS it uses. `coordinate_bound` bounds every |x_j|, and `column_bounds` each one (None:
+    # `bound` does). `blocks`, with `column_bounds`: columns of which each row has one that is not 0.
     # `classes` is the number of labels 0, 1, .. (None: labels in {-1, 1}).
     facts: tuple = ()
     # Whether the proof covers targets in [-1, 1]. If `loss` is an option, such targets need a loss
@@ -414,6 +439,8 @@ class Mechanism:
         labels = meta.get("labels", {})  # names of "-1" and "1", or of "0", "1", ..
         known = {
             "coordinate_bound": meta.get("coordinate_bound"),
+            "column_bounds": meta.get("column_bounds"),
+            "blocks": meta.get("blocks"),
             "classes": len(labels) if labels and "-1" not in labels else None,
         }
         return {name: known[name] for name in self.facts}
@@ -471,6 +498,8 @@ class Mechanism:
         facts = {fact: options.pop(fact, None) for fact in self.facts}
         for fact, value in facts.items():
             FACTS[fact].check(f"{name}: {fact}", value)
+        if "column_bounds" in facts:
+            facts |= _columns(name, d, facts)
         stated, options = options, self.defaults() | options
         self.check_options(options)
         lam = lam if self.needs_lambda else lam or 0.0
@@ -502,12 +531,15 @@ class Mechanism:
                 if inputs[name] is not None and not used:
                     raise Refused(f"{self.name} takes no {name}")
             settings = [self.parameters(*X.shape, **arguments | each) for each in candidates]
-            for bound, coordinate_bound, classes in {
-                (p.bound, p.coordinate_bound, self._classes(p)) for p in settings
+            for bound, coordinate_bound, column_bounds, blocks, classes in {
+                (p.bound, p.coordinate_bound, p.column_bounds, p.blocks, self._classes(p))
+                for p in settings
             }:
                 check_rows(X, y, bound, classes)
                 if coordinate_bound is not None:
                     check_coordinates(X, coordinate_bound)
+                if column_bounds is not None:
+                    check_coordinates(X, column_bounds, blocks)
             random = self.private or self.needs_rng or rng is not None
             if random and not isinstance(rng, np.random.Generator):
                 raise Refused(f"{self.name} needs rng, a numpy.random.Generator, not {rng!r}")

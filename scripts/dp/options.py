@@ -132,6 +132,31 @@ class Name(Option):
         return isinstance(value, str)
 
 
+class Numbers(Option):
+    """A list of numbers as in `Ordinary`, not empty."""
+
+    what = "a list of numbers strictly between 1e-50 and 1e+50"
+
+    def takes(self, value: object) -> bool:
+        listed = isinstance(value, list | tuple) and len(value) > 0
+        return listed and all(map(Ordinary().takes, value))
+
+
+class Blocks(Option):
+    """Lists of numbers of columns. No column is in two of them."""
+
+    what = "a list of lists of column numbers from 0, without repetition"
+
+    def takes(self, value: object) -> bool:
+        if not (
+            isinstance(value, list | tuple) and all(isinstance(b, list | tuple) for b in value)
+        ):
+            return False
+        columns = [column for block in value for column in block]
+        whole = all(value) and all(map(Whole(least=0).takes, columns))
+        return whole and len(set(columns)) == len(columns)
+
+
 class Settings(Option):
     """A mapping from option names to values or, with `lists`, to lists of values."""
 

@@ -1,6 +1,6 @@
 """Simulated data, rows of bounded norm, folds and nested training subsets."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -299,16 +299,36 @@ def check_labels(y: np.ndarray, classes: int | str | None = None) -> None:
         raise Refused(f"labels must be integers from 0 to {classes - 1}")
 
 
-def check_coordinates(X: np.ndarray | Rows, bound: float) -> None:
-    """Raise unless every |x_j| obeys the public bound on single coordinates."""
-    largest = max(
-        float(np.abs(np.asarray(X[part], dtype=float)).max(initial=0.0)) for part in slices(len(X))
-    )
-    if not largest / (1 + ROUNDING) <= bound:
+def check_coordinates(
+    X: np.ndarray | Rows,
+    bound: float | Sequence[float],
+    blocks: Sequence[Sequence[int]] = (),
+) -> None:
+    """Raise unless every |x_j| obeys its public bound, and every block's sum of |x_j|/bound is at most 1.
+
+    bound: for all columns, or one per column. blocks: numbers of each block's columns.
+    """
+    limits = np.broadcast_to(np.asarray(bound, dtype=float), np.shape(X)[1])
+    largest, fullest = np.zeros(len(limits)), np.zeros(len(blocks))
+    for part in slices(len(X)):
+        size = np.abs(np.asarray(X[part], dtype=float))
+        size /= limits
+        largest = np.maximum(largest, size.max(axis=0, initial=0.0))
+        sums = [size[:, list(block)].sum(axis=1).max(initial=0.0) for block in blocks]
+        fullest = np.maximum(fullest, sums)
+    j = int(largest.argmax())
+    if not largest[j] <= 1 + ROUNDING:
+        where = f" in column {j}" if np.ndim(bound) else ""
         raise Refused(
-            f"a coordinate of a row is {largest:.6g} in size, over the public bound {bound:.6g}: "
-            f"scale the columns to public bounds first (step scale_to_bounds)"
+            f"a coordinate of a row{where} is {largest[j] * limits[j]:.6g} in size, over the public bound "
+            f"{limits[j]:.6g}: scale the columns to public bounds first (step scale_to_bounds)"
         )
+    for block, sums in zip(blocks, fullest, strict=True):
+        if not sums <= 1 + ROUNDING:
+            raise Refused(
+                f"the columns {', '.join(map(str, block))} of a row sum to {sums:.6g} times their public "
+                f"bound, so they are not one-hot: state no such block"
+            )
 
 
 def split_folds(

@@ -248,7 +248,7 @@ class _Hidden:
             if numbers is None or not np.isfinite(slopes).all():
                 return None
             gap = (self.target - numbers)[self.matched]
-            if (np.abs(gap) <= 1e-5 * (self.high - self.low)[self.matched]).all():
+            if (np.abs(gap) <= 1e-4 * (self.high - self.low)[self.matched]).all():
                 return numbers
             step = np.linalg.lstsq(slopes, gap, rcond=1e-8)[0]
             step *= min(1.0, 2.0 / max(np.linalg.norm(step), 1e-300))

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dp import losses
+from dp.clipped_logistic import ClippedLogistic
 from dp.noise import gaussian, l2_laplace, laplace
 from dp.seeds import generator
 from dp.solvers.fits import shared_fit
@@ -267,12 +268,20 @@ def tilt_log_densities(pair: Pair, mechanism: object, **arguments) -> Callable:
 
     The tilt that makes w the minimiser is b(w) = -(n lam w + sum_i l'(z_i) y_i x_i), with z as in
     `dp.losses` (without y_i for residual losses), and |det db/dw| = det(n lam I + sum_i l'' x_i x_i').
+    A plan with a `body` has the log density -N(b)/scale of its norm N.
     """
     n, d = pair.size
+    if arguments.get("offset", "none") != "none":
+        raise Unsuited(f"{mechanism.name} with an offset has another one in every release")
     plan = tilt_plan(pair, mechanism, **arguments)
-    margin = losses.get(arguments.get("loss", "logistic"))
+    clip = arguments.get("clip")
+    margin = ClippedLogistic(clip) if clip else losses.get(arguments.get("loss", "logistic"))
     n_lambda = n * ((arguments.get("lam") or 0.0) + plan.ridge)
     of_tilt = TILTS[getattr(mechanism, "law", l2_laplace)]
+    if hasattr(plan, "body"):
+
+        def of_tilt(b, scale):
+            return -plan.body.norm(b) / scale
 
     def log_density(weights, X, y):
         z = margin.arguments(weights @ X.T, y)
@@ -297,15 +306,16 @@ def tilt_log_ratio(pair: Pair, mechanism: object, **arguments) -> Callable:
 def tilt_loss_1d(pair: Pair, mechanism: object, **arguments) -> float:
     """The privacy loss of objective perturbation for d = 1, on a fine grid of minimisers.
 
-    The loss is the largest log density ratio, plus the output noise's share of epsilon. For Gaussian tilts,
-    it is the exact minimiser's epsilon at delta, the larger of both directions.
+    The loss is the largest log density ratio, plus the output noise's share of epsilon. With a delta, it is
+    the exact minimiser's epsilon at delta, the larger of both directions, plus such a share.
     """
     densities = tilt_log_densities(pair, mechanism, **arguments)
     w = np.sinh(np.linspace(-12, 12, 200_001))[:, None]
     first, second = densities(w)
-    if getattr(mechanism, "law", l2_laplace) is not gaussian:
-        plan = tilt_plan(pair, mechanism, **arguments)
-        return float(np.abs(first - second).max() + plan.share * arguments["epsilon"])
+    plan = tilt_plan(pair, mechanism, **arguments)
+    output = getattr(plan, "share", 0.0) * arguments["epsilon"]
+    if not arguments.get("delta"):
+        return float(np.abs(first - second).max() + output)
     width = np.gradient(w[:, 0])
     p, q = (np.exp(each - each.max()) * width for each in (first, second))
     p, q = p / p.sum(), q / q.sum()
@@ -314,7 +324,7 @@ def tilt_loss_1d(pair: Pair, mechanism: object, **arguments) -> float:
         middle = (low + high) / 2
         over = max(np.maximum(a - math.exp(middle) * b, 0).sum() for a, b in ((p, q), (q, p)))
         low, high = (middle, high) if over > arguments["delta"] else (low, middle)
-    return high
+    return high + output
 
 
 @pair
@@ -613,6 +623,28 @@ def pulled() -> Pair:
         "tilt by nearly R from a record at 0, and the Jacobian hides nothing of that shift",
         statistic=tilt_log_ratio,
         exact=tilt_loss_1d,
+    )
+
+
+@pair
+def one_hot() -> Pair:
+    """One of 301 records with a number and one of three levels moves to the opposite number and level.
+
+    The others keep both of its slopes near the largest.
+    """
+    X = np.zeros((301, 4))
+    X[:, 0] = -0.5
+    X[::2, 1], X[1::2, 2] = 1, 1
+    X[0] = [1, 0, 0, 1]
+    return Pair(
+        sides=_replace(X, np.where(np.arange(301) % 2, -1, 1), 0, row=[-1, 0, 1, 0]),
+        arguments={
+            **{"lam": 0.02, "bound": math.sqrt(2)},
+            **{"column_bounds": (1.0,) * 4, "blocks": ((1, 2, 3),)},
+        },
+        reason="the record is a vertex of box and hull on both sides, so a wrong norm shifts the tilt by "
+        "more than is covered",
+        statistic=tilt_log_ratio,
     )
 
 

@@ -56,6 +56,7 @@ EXCEEDS, LEAKS, FLOW, UNSEEN, IF_RELEASED, CHOICE, IDLE, REFUSED, HOLDS = FINDIN
     "refused",
     "holds",
 )
+ROUNDED = 1e-3  # what rounding may change of a noisy value that is released (see `_seen`)
 HIDDEN = "what is stated is for the last noisy value alone, and this counts all of them"
 SAMPLE = "a permutation that is cut, a random sample of the rows, for which smaller guarantees are proven"
 SMOOTH = (
@@ -242,7 +243,8 @@ def _of_total(distances, epsilon, delta, known):
 
 def _contains(release, first, second, how=all):
     """Whether a release contains all entries of every noisy value (how=any: an entry of each)."""
-    seen = [_seen(step, release) for step in first.steps]
+    # An entry alone may agree with another number by chance, so only all entries may be rounded.
+    seen = [_seen(step, release, ROUNDED if how is all else 0.0) for step in first.steps]
     draws = {
         int(k)
         for step, at in zip(first.steps, seen, strict=True)
@@ -256,10 +258,18 @@ def _contains(release, first, second, how=all):
     return True
 
 
-def _seen(step, release):
-    """Which entries of a noisy value are in a release."""
+def _seen(step, release, rounding):
+    """Which entries of a noisy value are in a release, up to a share of the noise scale.
+
+    The share is `rounding` divided by the release's number of numbers, so that few agree by chance.
+    """
     numbers = numbers_of(release)
-    return np.isin(step.result, numbers) | (np.isnan(step.result) & np.isnan(numbers).any())
+    known = np.concatenate([[-np.inf], np.sort(numbers[np.isfinite(numbers)]), [np.inf]])
+    at = np.searchsorted(known, step.result).clip(1, len(known) - 1)
+    with np.errstate(invalid="ignore"):
+        gap = np.minimum(known[at] - step.result, step.result - known[at - 1])
+    seen = np.isin(step.result, numbers) | (gap <= rounding / len(known) * np.abs(step.scale))
+    return seen | (np.isnan(step.result) & np.isnan(numbers).any())
 
 
 def _selects(one, two):

@@ -1,6 +1,6 @@
 """Runs of a function with recorded noise, and what they release, as numbers and words."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, MappingView
 from typing import NamedTuple
 
 import numpy as np
@@ -66,18 +66,23 @@ def neighbours(side: tuple) -> Iterator[tuple]:
 def released_parts(thing: object) -> object:
     """A release as nested dictionaries, lists, arrays, numbers and words.
 
-    Objects of any other class become dictionaries of their attributes, and sets lists.
+    Objects of any other class become dictionaries of their attributes, and sets and iterators lists.
     """
     thing = plain(thing)
+    if isinstance(thing, Iterator | MappingView):
+        return [released_parts(part) for part in thing]
     if isinstance(thing, dict):
         return {key: released_parts(value) for key, value in thing.items()}
     if isinstance(thing, set | frozenset):
         return sorted(map(released_parts, thing), key=repr)
     if isinstance(thing, tuple | list):
         return list(map(released_parts, thing))
-    if hasattr(thing, "__dict__") and not hasattr(thing, "__array__") and not callable(thing):
-        return {"class": type(thing).__name__} | released_parts(vars(thing))
-    return thing
+    slots = [name for each in type(thing).__mro__ for name in vars(each).get("__slots__", ())]
+    if hasattr(thing, "__array__") or callable(thing) or not (slots or hasattr(thing, "__dict__")):
+        return thing
+    fields = getattr(thing, "__dict__", {})
+    fields = fields | {name: getattr(thing, name) for name in slots if hasattr(thing, name)}
+    return {"class": type(thing).__name__} | released_parts(fields)
 
 
 def numbers_of(released: object) -> np.ndarray:

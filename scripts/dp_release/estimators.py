@@ -34,6 +34,7 @@ variables may show the rows.
 import json
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Self
@@ -167,7 +168,7 @@ class _Private(BaseEstimator):
             under these settings, columns of another type than stated, and fits on parts or copies of the
             rows or after a step that learned from them.
         """
-        request, book, data = self._asked(X, y)
+        request, book, data, _ = self._asked(X, y)
         self._check_spending(request, book)
         # `guard` sets an exception hook for commands, which would hide the caller's errors.
         hook = sys.excepthook
@@ -199,11 +200,11 @@ class _Private(BaseEstimator):
         dp_privacy.errors.Refused
             For missing parameters, unproven settings, and fits on parts or copies of the rows.
         """
-        request, book, data = self._asked(X, y)
-        print(*making.preview(request, book, data, header=False), sep="\n")
+        request, book, data, inferred = self._asked(X, y)
+        print(*making.preview(request, book, data, header=False), *inferred, sep="\n")
 
     def _asked(self, X, y):
-        """(request, book, the rows as a file's content)."""
+        """(request, book, the rows as a file's content, private sentences about inferred types)."""
         _check_caller()
         for name in _STATED:
             if getattr(self, name) is None:
@@ -244,7 +245,14 @@ class _Private(BaseEstimator):
                 "premise": self.premise,
             }
         )
-        return request, Book(self.book, Budget.of(self.budget), self.unit), data
+        inferred = [
+            _of_types(column, [record[k] for record in records])
+            for k, (column, each) in enumerate(zip(columns, dtypes, strict=True))
+            if each is not None  # of a list, each cell is as it was given
+        ]
+        inferred += [] if dtype is None else [_of_types(target, labels)]
+        book = Book(self.book, Budget.of(self.budget), self.unit)
+        return request, book, data, [each for each in inferred if each]
 
     def _check_spending(self, request, book):
         """Refuse a new name without `spend`, stating its cost. This creates no book."""
@@ -611,6 +619,26 @@ def _check_type(column, dtype, label=False):
     else:
         remedy = "read the rows as text (dtype=str in pandas), or state the column as it stands"
     raise Refused(f"the column {column.name!r} is {said} it is stated as {named}: {remedy}")
+
+
+def _of_types(column, cells):
+    """A sentence if a column of text seems to be read part by part with inferred types; otherwise "".
+
+    Such a reader makes a number of "01" unless a cell of the same part is text. To refuse the column would
+    let a record decide, so only its owner is told.
+    """
+    if isinstance(column, rows.Number) or "text" not in map(_kind, column.values):
+        return ""
+    cells = [cell for cell in map(_plain, cells) if isinstance(cell, str | bool | int | float)]
+    # NaN is a missing cell.
+    kinds = Counter(_kind(cell) for cell in cells if isinstance(cell, str) or cell == cell)
+    numbers = kinds["numbers"] + kinds["booleans"]
+    if not (numbers and kinds["text"]):
+        return ""
+    return (
+        f"{column.name}: {numbers:,} cells are numbers, true or false, beside {kinds['text']:,} of text. "
+        f"If types were inferred, other cells decided this: read the rows as text (dtype=str in pandas)."
+    )
 
 
 # Objects (O) are read one by one.

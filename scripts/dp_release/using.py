@@ -73,7 +73,7 @@ def of_file(model: files.Model, data: bytes) -> Iterable[tuple[str, ...]]:
     Raises
     ------
     dp_privacy.errors.Refused
-        If a column is missing, or occurs twice.
+        If a column is missing, or occurs twice, or lines end in a carriage return alone.
 
     See Also
     --------
@@ -81,7 +81,10 @@ def of_file(model: files.Model, data: bytes) -> Iterable[tuple[str, ...]]:
     """
     separator = model.schema.separator
     lines = list(rows.records(data, separator))
-    header, lines = rows.header_names(b"".join(lines[:1]), separator), lines[1:]
+    first, lines = b"".join(lines[:1]), lines[1:]
+    if not lines and b"\r" in first.rstrip(b"\r"):
+        raise Refused("the file's lines end in a carriage return alone: save it with line feeds")
+    header = rows.header_names(first, separator)
     missing = [name for name in names(model) if name not in header]
     if missing:
         raise Refused(f"the file has no column {missing[0]!r}, which the model needs")
@@ -103,7 +106,25 @@ def of_file(model: files.Model, data: bytes) -> Iterable[tuple[str, ...]]:
 
 
 def write_csv(model: files.Model, data: bytes, file: TextIO) -> int:
-    """Write the predictions of `of_file` as a CSV. Returns the number of records without one."""
+    """Write the predictions of `of_file` as a CSV.
+
+    Parameters
+    ----------
+    model : dp_release.files.Model
+    data : bytes
+        A file's content, header included.
+    file : TextIO
+        Where to write.
+
+    Returns
+    -------
+    int
+        The number of records without a prediction.
+
+    See Also
+    --------
+    of_file
+    """
     writer, without = csv.writer(file, lineterminator="\n"), 0
     for line in of_file(model, data):
         writer.writerow(line)

@@ -80,6 +80,9 @@ def main():
             "coordinate_bound": (
                 table.coordinate_bound if table.coordinate_bound < table.bound else None
             ),
+            # one per column, and the column numbers of each one-hot feature; None if there are none
+            "column_bounds": list(table.column_bounds) or None,
+            "blocks": list(map(list, table.blocks)) or None,
             "largest_norm": largest,
             # number of missing cells per column, and of rows dropped because of them
             "missing": {name: count for name, count in missing.items() if count},
@@ -175,6 +178,8 @@ def check(table, parts):
             examples.check_rows(floats, y[rows], bound, classes)
             if part != "_test":
                 examples.check_coordinates(floats, table.coordinate_bound)
+                if table.column_bounds:
+                    examples.check_coordinates(floats, table.column_bounds, table.blocks)
             if part == "" or part.startswith("_replicate"):
                 largest = max(largest, float(examples.row_norms(floats).max()))
     return largest

@@ -1,25 +1,24 @@
-"""Recommends methods from experiments' cells, and writes cells and recommendations to one file."""
+"""Recommends methods from experiments' cells."""
 
 from pathlib import Path
 
 from dp_privacy.accounting import REPLACE_ONE
 from plots import style
 from plots.recommendations import regret
-from reporting import recommendations, snapshot
+from reporting import recommendations
 from study.configuration.experiment import Experiment
 from study.jobs import script
-from study.jobs.files import write_csv, write_json
+from study.jobs.files import write_csv
 
 MAIN = recommendations.UNTUNED, REPLACE_ONE
 
 
 def main():
-    parser = script.parser(__doc__, seed=True)
+    parser = script.parser(__doc__)
     parser.add_argument("--configuration", nargs="+", required=True, help=".json of experiments")
     parser.add_argument("--out", required=True, help=".csv: per question and method")
     parser.add_argument("--out-across", required=True, help=".csv: per method, across data sets")
     parser.add_argument("--out-figure", required=True, help=".png: the same as a figure")
-    parser.add_argument("--out-snapshot", required=True, help=".json: see frontier.schema.yaml")
     arguments = parser.parse_args()
 
     texts = (Path(path).read_text(encoding="utf-8") for path in arguments.configuration)
@@ -33,4 +32,3 @@ def main():
         write_csv(path, columns, ([row[column] for column in columns] for row in records))
     untuned = [r for r in across if (r["regime"], r["adjacency"]) == MAIN]
     style.save(regret(untuned), arguments.out_figure)
-    write_json(arguments.out_snapshot, snapshot.of(experiments, rows, across, seed=arguments.seed))

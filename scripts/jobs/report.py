@@ -22,7 +22,12 @@ def main():
     )
     parser.add_argument("--stand-ins", type=json.loads, default={}, help="data set -> why, JSON")
     parser.add_argument(
-        "--stale", nargs="*", help="digests of the record; without it, nothing recorded is shown"
+        "--stale",
+        type=json.loads,
+        help="record -> why it is stale, JSON; without it, nothing recorded is shown",
+    )
+    parser.add_argument(
+        "--outdated", nargs="*", default=(), help="files that do not follow from this run's cells"
     )
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--of", required=True, help="what calls the configuration")
@@ -38,7 +43,7 @@ def main():
     gathered = []
     for path in arguments.configuration:
         experiment = Experiment.from_json(Path(path).read_text(encoding="utf-8"))
-        gathered.append(Gathered(experiment, arguments.stand_ins, arguments.partial))
+        gathered.append(Gathered(experiment, arguments.stand_ins, arguments.outdated))
     shows = {
         "configuration": arguments.of,
         "experiments": {g.experiment.name: g.there for g in gathered},
@@ -47,7 +52,7 @@ def main():
     if arguments.partial and old and records.shows_less(shows, old):
         path = paths.PARTIAL_REPORT()
     with atomic(path) as handle:
-        handle.write(render(gathered, arguments.seed, shows, arguments.stale))
+        handle.write(render(gathered, arguments.seed, shows, arguments.stale, arguments.outdated))
     if path == arguments.out_html:
         Path(paths.PARTIAL_REPORT()).unlink(missing_ok=True)
     if arguments.partial:

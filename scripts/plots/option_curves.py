@@ -125,7 +125,6 @@ def _groups(experiment, shown):
         if label not in shown:
             continue
         settings = {key: method[key] for key in method if key not in (*varied, "title", "fit")}
-        settings["search"] = settings.get("search", "").removesuffix(f"_{label}")
         settings["options"] = {k: v for k, v in method["options"].items() if k not in varied}
         groups.setdefault(json.dumps(settings, sort_keys=True), []).append(label)
     for labels in groups.values():

@@ -49,6 +49,7 @@ LOOKS = {
     "lasso_output_perturbation": ("lasso output perturbation, as run", "#D55E00", "X", "-"),
     "elastic_net_output_perturbation": ("elastic net output perturbation", "#CC79A7", ">", "-"),
     "gaussian_objective_perturbation": ("objective perturbation, Gaussian", "#D55E00", "*", "-"),
+    "knorm_objective_perturbation": ("objective perturbation, norm of a body", "#009E73", "P", "-"),
     "output_perturbation_gaussian": ("output perturbation, Gaussian", "#0072B2", "<", "-"),
     "preconditioned_gd": ("preconditioned gradient descent", "#009E73", "d", "-"),
     "dp_newton": ("private Newton", "#CC79A7", "h", "-"),

@@ -20,11 +20,11 @@ FEW = 2  # with at most this many data sets, no interval is shown
 KNOWN = ("title", "mechanism", "standing", "kept", "kept_low", "kept_high")
 
 
-def answers(smaller=()):
+def answers(smaller=(), outdated=()):
     """The section's content, or None without recommendations.
 
     smaller: experiments with sizes below the defaults. If recommendations.csv has one of them, no method
-    is recommended.
+    is recommended. outdated: files that do not follow from this run's cells.
     """
     path, across = Path(paths.RECOMMENDATIONS()), Path(paths.ACROSS())
     if not (path.exists() and across.exists()):
@@ -46,14 +46,8 @@ def answers(smaller=()):
         "needed": _needed(rows, names),
         "files": (path, across),
         "path": str(path),
-        "stale": _stale(path, {row["experiment"] for row in rows}),
+        "stale": str(path) in outdated,
     }
-
-
-def _stale(path, experiments):
-    cells = (Path(paths.CELLS(experiment=name)) for name in experiments)
-    made = path.stat().st_mtime
-    return any(cell.exists() and cell.stat().st_mtime > made for cell in cells)
 
 
 def percent(text):

@@ -15,7 +15,7 @@ from reporting import packing
 from study import facts as source_file
 from study import paths
 from study.canonical import epsilon, grid, number
-from study.configuration import inputs, kinds, needs
+from study.configuration import inputs, kinds
 from study.configuration.experiment import data_name, data_path
 from study.configuration.sources import experiment_files
 from study.configuration.validation import read_yaml
@@ -39,14 +39,14 @@ LARGEST_DOWNLOAD = 2_000_000  # bytes; larger CSV files are not offered for down
 class Gathered:
     """One experiment's part of the report.
 
-    stand_ins: data set -> why numbers and claims on it are not decidable. partial: whether files may be
-    older than their inputs.
+    stand_ins: data set -> why numbers and claims on it are not decidable. outdated: files of verdicts that
+    do not follow from this run's cells.
     """
 
-    def __init__(self, experiment, stand_ins, partial=True):
+    def __init__(self, experiment, stand_ins, outdated=()):
         self.experiment = experiment
         self.stand_ins = stand_ins
-        self.partial = partial
+        self.outdated = outdated
         self.folder = Path(paths.results(experiment.name))
 
     @cached_property
@@ -149,14 +149,13 @@ class Gathered:
     def verdicts(self, section):
         """The rows (dictionaries of strings) of published.csv, claims.csv or defects.csv.
 
-        All rows are undecided if the experiment is incomplete, or the file is missing or (in a partial
-        report) older than a cell on which it depends.
+        All rows are undecided if the experiment is incomplete, or the file is missing or outdated.
         """
         if not self.experiment.values.get(section):
             return []
         path = self._at(paths.VERDICTS, section=section)
         made = self.status == "complete" and path.exists()
-        if made and not (self.partial and self._is_outdated(section, path)):
+        if made and str(path) not in self.outdated:
             return read_csv(path)
         source = source_file.read(self.experiment.source)
         if section == "published":
@@ -164,17 +163,9 @@ class Gathered:
             rows = [row for row, *_ in listed]
         else:
             rows = statements.listed(self.experiment, source, section)
-        why = "what decides it is missing, or older than a cell of this run"
+        why = "what decides it is missing, or does not follow from this run's cells"
         said = {"verdict": verdicts.NOT_DECIDED, "reason": why, "decided_by": why}
         return [{key: number(value) for key, value in row.items()} | said for row in rows]
-
-    def _is_outdated(self, section, path):
-        runs = {self.experiment.run_path(cell) for cell in self.cells}
-        files = set(needs.files_of_checks(self.experiment, section, ()))
-        files.discard(str(self._at(paths.GUARANTEES)))
-        if section != "defects" or files - runs:  # inputs other than runs may depend on any cell
-            files = runs
-        return any(Path(run).stat().st_mtime > path.stat().st_mtime for run in files)
 
     def shown(self, section):
         """`verdicts`, marked as not judged if sizes are smaller than in the default run."""

@@ -22,6 +22,7 @@ FAMILIES = {
     ),
     "Noise on the objective": (
         *("objective_perturbation", "gaussian_objective_perturbation", "functional"),
+        "knorm_objective_perturbation",
     ),
     "Noise on gradients": ("gradient_descent", "sgd", "poisson_sgd", "second_order"),
     "Noise on moments": (

@@ -57,15 +57,17 @@ UNMISTAKABLE = ("nonprivate", "adassp")  # one-word keys that are not English wo
 KEYS = ("dataset", "method", "other", "mechanism", "experiment")  # columns that contain keys
 
 
-def render(gathered, seed, shows, stale=None):
+def render(gathered, seed, shows, stale=None, outdated=()):
     """The page's HTML, without the largest downloads if it would exceed MOST bytes.
 
-    shows: the page's metadata, from `study.jobs.records.page`. stale: see `sources.cards`.
+    shows: the page's metadata, from `study.jobs.records.page`. stale: see `sources.cards`. outdated: see
+    `answers.answers`.
     """
     jobs = costs.measured()
     experiments = [_experiment(part, jobs) for part in gathered]
     cards = sources.cards(gathered, experiments, stale)
-    recommended = answers.answers([part.experiment.name for part in gathered if part.smaller])
+    smaller = [part.experiment.name for part in gathered if part.smaller]
+    recommended = answers.answers(smaller, outdated)
     if recommended:
         recommended["downloads"] = [(p.name, packing.table(p)) for p in recommended.pop("files")]
     own = recommended["questions"] if recommended else []

@@ -45,7 +45,7 @@ def cards(gathered, experiments, stale=None):
     """A card per source; the sources of these experiments come first.
 
     gathered: a list of `reporting.collect.Gathered`. experiments: their page content, in the same order.
-    stale: recorded digests that have changed; with None, cards do not use the record.
+    stale: see `reporting.stale.changed`; with None, cards do not use the records.
     """
     entries = []
     for key in source_file.files():

@@ -107,8 +107,8 @@ READINGS = Place("{experiment}", "", "readings")
 TIMING = Place("{experiment}", "", "timing")
 PROVENANCE = Place("{experiment}", "", "provenance", "json")
 CONFIGURATION = Place("{experiment}", "", "configuration", "json")
-# The configurations that made a folder's files: see `study.jobs.records`.
-MADE = Place("{folder}", "logs", "made", "json")
+# The configuration to which the folder of results belongs: see `study.jobs.records`.
+MADE = Place("", "logs", "made", "json")
 
 ATTACK = Place("audit", "runs", "{mechanism}/{label}/eps={epsilon}")
 ATTACKS = Place("audit", "", "{mechanism}")
@@ -129,7 +129,6 @@ COSTS = Place("", "", "costs")
 FORECASTS = Place("", "", "forecasts", "json")
 RECOMMENDATIONS = Place("", "", "recommendations")
 ACROSS = Place("", "", "regret")  # regret of competing methods across data sets, as csv and png
-SNAPSHOT = Place("", "", "frontier", "json")
 
 
 def reading(experiment, label):

@@ -22,7 +22,7 @@ def main():
     parser.add_argument("--all", action="store_true", help="also jobs whose results are up to date")
     parser.add_argument("--cores", type=int, default=4, help="for the time on so many cores")
     parser.add_argument(
-        "--record", action="store_true", help=f"measure anew: from results to {forecast.RECORD}"
+        "--record", action="store_true", help=f"measure anew: from results to {forecast.TABLE}"
     )
     arguments = parser.parse_args()
     try:
@@ -33,38 +33,32 @@ def main():
 
 def show(arguments):
     _, experiments, _ = load(*configuration(arguments.configfile))
+    names = {experiment.folder.partition("/")[0] for experiment in experiments.values()}
     experiments = {experiment.folder: experiment.values for experiment in experiments.values()}
-    jobs_to_run = [
-        forecast.job(job.rule, job.experiment, job.path, experiments)
+    jobs = [
+        job
         for job in planned(arguments.configfile, arguments.targets, home.START)
         if job.pending or arguments.all
     ]
-    known = forecast.Costs(read_csv(forecast.RECORD))
-    totals = forecast.forecast(jobs_to_run, known)
-    print(f"{'experiment':<24}{'jobs':>8}{'CPU hours':>12}{'peak MB':>10}")
-    for name, total in sorted(totals.items(), key=lambda item: (item[0] == "", item[0])):
-        print(line(name or "(shared)", total))
-    everything = forecast.Forecast(
-        sum(total.jobs for total in totals.values()),
-        sum(total.cpu_seconds for total in totals.values()),
-        max((total.peak_mb for total in totals.values()), default=0.0),
-        sum(total.unknown for total in totals.values()),
-    )
-    print(line("all", everything))
-    hours = everything.cpu_seconds / 3600 / arguments.cores
-    print(f"On {arguments.cores} cores about {hours:.2g} hours.")
-    print(
-        "The record does not know the number of columns: wider data than were measured cost more."
-    )
-    if everything.unknown:
-        print(
-            f"{everything.unknown} jobs have rules that were never measured; they count as short."
-        )
+    outputs = {number: (job.rule, job.file) for number, job in enumerate(jobs)}
+    expected = forecast.seconds(outputs, experiments, read_csv(forecast.TABLE))
+    totals = {}
+    for number, job in enumerate(jobs):
+        name = job.experiment.partition("/")[0]
+        name = name if name in names else "(shared)"
+        count, seconds = totals.get(name, (0, 0.0))
+        totals[name] = count + 1, seconds + expected[number]
+    print(f"{'experiment':<24}{'jobs':>8}{'CPU hours':>12}")
+    for name in sorted(totals, key=lambda name: (name == "(shared)", name)):
+        print(line(name, *totals[name]))
+    seconds = sum(expected.values())
+    print(line("all", len(jobs), seconds))
+    print(f"On {arguments.cores} cores about {seconds / 3600 / arguments.cores:.2g} hours.")
+    print("Wider data than were measured cost more.")
 
 
-def line(name, total):
-    hours = total.cpu_seconds / 3600
-    return f"{name:<24}{total.jobs:>8}{hours:>12.3f}{total.peak_mb:>10.0f}"
+def line(name, jobs, seconds):
+    return f"{name:<24}{jobs:>8}{seconds / 3600:>12.3f}"
 
 
 def record():
@@ -74,12 +68,9 @@ def record():
         *results.glob("*/readings/*/configuration.json"),
     ]
     experiments = {path.parent.relative_to(results).as_posix(): read_json(path) for path in files}
-    rows = {}
-    if forecast.RECORD.exists():
-        lines = (tuple(row.values()) for row in read_csv(forecast.RECORD))
-        rows = {row[:3]: row for row in lines}
-    rows |= {row[:3]: row for row in forecast.record(costs.measured(), experiments)}
-    write_csv(forecast.RECORD, forecast.COLUMNS, [rows[key] for key in sorted(rows)])
+    rows = [tuple(row.values()) for row in read_csv(forecast.TABLE)]
+    known = {row[:2]: row for row in (*rows, *forecast.totals(costs.measured(), experiments))}
+    write_csv(forecast.TABLE, forecast.COLUMNS, [known[key] for key in sorted(known)])
 
 
 if __name__ == "__main__":

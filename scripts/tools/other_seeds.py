@@ -67,7 +67,6 @@ def main():
 
 def run(seed, folder, files, arguments):
     command = [sys.executable, "-m", "snakemake", "--cores", arguments.cores]
-    command += ["--quiet", "rules", "reason", "host"]  # only the progress
     command += ["--configfile", *arguments.configfile] if arguments.configfile else []
     command += ["--config", f"seed={seed}", f"results={folder}", "--"]
     if subprocess.run([*command, *(f"{folder}/{file}" for file in files)], check=False).returncode:

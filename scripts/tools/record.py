@@ -1,13 +1,14 @@
-"""Writes the verdicts of a finished run into config/record/, for the reports of shorter runs.
+"""Writes the verdicts of finished runs into config/record/, for the reports of shorter runs.
 
-    python scripts/tools/record.py veldhuizen hoseinpour [--configfile config/real.yaml]
+    python scripts/tools/record.py veldhuizen veldhuizen_file [--configfile config/real.yaml]
 
-The program refuses outdated results. After a code edit that should not change any number, use
+The program refuses outdated results, and less than all experiments of an existing record. After a code edit
+that should not change any number, use
 
-    python scripts/tools/record.py --confirm [veldhuizen]
+    python scripts/tools/record.py --confirm [veldhuizen_2020]
 
-This command reruns a recorded sample of cells in another folder. If results are byte-identical, it renews
-the stamps of the cells' code and data. If settings or verdict code have changed, a new run is needed.
+This command reruns a recorded sample in another folder. If the files are byte-identical, it renews the
+record's digests of code and data. If settings or the code of verdicts have changed, a new run is needed.
 """
 
 import shlex
@@ -22,13 +23,15 @@ from reporting.plan import configuration, planned
 from study import paths
 from study.configuration.config import ConfigError
 from study.jobs import script
+from study.jobs.files import write_json
 
 CONFIRMED = "results-confirmed"
+CONFIRMABLE = {"code", "data"}
 
 
 def main():
     parser = home.run_arguments(__doc__)
-    parser.add_argument("--confirm", action="store_true", help="run a sample of stale cells again")
+    parser.add_argument("--confirm", action="store_true", help="rerun a sample of stale records")
     parser.add_argument("--cores", default="all", help="for --confirm")
     parser.set_defaults(configfile=["config/real.yaml"])
     arguments = parser.parse_args()
@@ -43,70 +46,72 @@ def write(arguments):
     if not arguments.targets:
         raise ValueError("name the experiments that have run")
     configfile = " ".join(arguments.configfile)
-    known = stale.stampers(configfile, arguments.targets)
+    names = sorted(set(arguments.targets))
+    config, experiments, datasets = stale.loaded(configfile, names)
+    if unknown := [name for name in names if name not in experiments]:
+        raise ValueError(f"no experiment is called {', '.join(unknown)}")
     configuration(arguments.configfile)  # sets the results folder
-    targets = [*arguments.targets]
+    groups = {}
+    for name in names:
+        groups.setdefault(record.name_of(experiments[name]), []).append(name)
+    for group, own in groups.items():
+        known = record.run(group)["experiments"] if group in record.names() else []
+        if lost := [name for name in known if name not in own]:
+            raise ValueError(f"the record {group} has {', '.join(lost)} too: name all of them")
+    targets = [*names]
     # Recommendations exist only for listed experiments.
-    listed = stale.loaded(configfile)[0]["experiments"]
-    if any(known[name].experiment.values.get("recommends") for name in known if name in listed):
+    listed = [name for name in names if name in config["experiments"]]
+    if any(experiments[name].values.get("recommends") for name in listed):
         targets.append(paths.RECOMMENDATIONS())
-    jobs = planned(arguments.configfile, targets, home.START)
-    pending = [job.file for job in jobs if job.pending]
+    pending = [j.file for j in planned(arguments.configfile, targets, home.START) if j.pending]
     if pending:
         raise ValueError(f"{len(pending)} jobs are still to run, such as {pending[0]}")
-    for name in arguments.targets:
-        stamper = known[name]
-        rows = [
-            row | (stamper.stamps(row) if row["section"] != "run" else {})
-            for row in record.made_by(stamper.experiment, stamper.all, configfile)
-        ]
-        file = record.file_of(stamper.experiment)
-        others = [row for row in record.read(file) if row["experiment"] != name]
-        record.write(file, [*others, *rows])
-        print(f"{record.FOLDER / file}.csv: {len(rows)} lines of {name}")
+    for group, own in groups.items():
+        record.write(
+            group,
+            [experiments[name] for name in own],
+            stale.variants(own, experiments),
+            configfile,
+            stale.digests(own, config, experiments, datasets),
+        )
+        print(f"{record.FOLDER / group}: {', '.join(own)}")
 
 
 def confirm(arguments):
-    """Renew the stamps of code and data if rerunning a sample of cells reproduces the recorded bytes."""
-    old = set(stale.digests())
-    rows = [
-        row
-        for row in record.read()
-        if row["experiment"] in (arguments.targets or [row["experiment"]])
-    ]
-    for configfile, name in sorted({(row["configfile"], row["experiment"]) for row in rows}):
-        own = [row for row in rows if (row["configfile"], row["experiment"]) == (configfile, name)]
-        if not old.intersection(row[stamp] for row in own for stamp in ("code", "data")):
+    """Renew the digests of code and data if rerunning the sample reproduces the recorded bytes."""
+    if unknown := set(arguments.targets).difference(record.names()):
+        raise ValueError(f"no record is called {', '.join(sorted(unknown))}")
+    for name, what in stale.changed().items():
+        if name not in (arguments.targets or [name]):
             continue
-        sample = [row for row in own if row["section"] == "cells"]
-        agree = rerun(configfile, sample, arguments.cores)
-        print(f"{name}: {agree} of {len(sample)} cells have the recorded bytes")
-        if not sample or agree < len(sample):
+        if not CONFIRMABLE.issuperset(what):
+            why = record.why_stale(name, {name: what})
+            print(f"{name}: a new run is needed, since {why}")
             continue
-        known = stale.stampers(configfile, [name])[name]
-        file, renewed = record.file_of(known.experiment), 0
-        lines = record.read(file)
-        for row in lines:
-            if row["experiment"] == name and row["section"] != "run":
-                now = known.stamps(row)
-                renewed += any(row[stamp] != now[stamp] for stamp in ("code", "data"))
-                row |= {stamp: now[stamp] for stamp in ("code", "data")}
-        record.write(file, lines)
-        print(f"{name}: {renewed} lines renewed")
+        run = record.run(name)
+        loaded = stale.loaded(run["configfile"], run["experiments"])
+        wanted = record.sampled(stale.variants(run["experiments"], loaded[1]))
+        if lacking := sorted({*wanted}.difference(run["sample"])):
+            print(f"{name}: a new run is needed, since the sample has no {lacking[0]}")
+            continue
+        agree = rerun(run, arguments.cores)
+        print(f"{name}: {agree} of {len(run['sample'])} files have the recorded bytes")
+        if agree == len(run["sample"]):
+            run["digests"] = stale.digests(run["experiments"], *loaded)
+            write_json(record.FOLDER / name / "run.json", run)
 
 
-def rerun(configfile, sample, cores):
+def rerun(run, cores):
+    """The number of files of a record's sample that a rerun makes with the recorded bytes."""
     paths.use(CONFIRMED)
-    files = [record.run_path(row) for row in sample]
+    files = {paths.results(path): digest for path, digest in run["sample"].items()}
     command = [sys.executable, "-m", "snakemake", *paths.snakefile(home.START), "--quiet"]
-    command += ["--cores", cores, "--configfile", *configfile.split()]
+    command += ["--cores", cores, "--configfile", *run["configfile"].split()]
     command += ["--config", f"results={CONFIRMED}", "--keep-going", "--", *files]
-    if files and subprocess.run(command, check=False).returncode:
+    if subprocess.run(command, check=False).returncode:
         print(f"failed: {shlex.join(command)}", file=sys.stderr)
-    return sum(
-        Path(file).exists() and record.digest(Path(file).read_bytes()) == row["bytes"]
-        for file, row in zip(files, sample, strict=True)
-    )
+    made = [file for file in files if Path(file).exists()]
+    return sum(record.digest(file) == files[file] for file in made)
 
 
 def readme():

@@ -90,6 +90,7 @@ def look(arguments):
     """
     release = releases.load(arguments.name)
     request = release.request
+    releases.check_book(release)
     said = making.preview(request, release.book, release.path, release.header)
     with release.book.locked() as account:
         spent = account.spent()

@@ -9,7 +9,7 @@ diffprivlib, Opacus and jax-privacy are left out unless this command has created
 The wide problem is MNIST's digits 4 and 9 if this command has prepared them, and otherwise simulated rows
 of the same shape and a similar spectrum:
 
-    snakemake --cores 1 --configfile config/real.yaml -- results/data/mnist_4_9.npz
+    snakemake --cores 1 --configfile config/real.yaml -- results-real/data/mnist_4_9.npz
 
 All programs use one thread and the same rows, and take turns. The table of medians is printed and written
 to results/benchmarks/peers.csv. Seconds are CPU seconds per unit; ratios are the peer's seconds divided
@@ -64,7 +64,7 @@ from dp.solvers.newton import minimise
 from study.data.prepared import Prepared
 
 PEERS = ROOT / ".venv-peers" / "bin" / "python"
-DIGITS = ROOT / "results" / "data" / "mnist_4_9.npz"
+DIGITS = ROOT / "results-real" / "data" / "mnist_4_9.npz"
 LAMBDA, TOLERANCE = 0.01, 1e-9
 COLUMNS = ("task", "size", "unit", "ours", "seconds", "peer", "peer_seconds", "ratio")
 COLUMNS += ("gradient_norm", "peer_gradient_norm", "error", "peer_error")

@@ -60,13 +60,13 @@ def test_lsf(project, unit, per_mb):
         "LSB_DEFAULT_QUEUE": "short",
         "LSB_DEFAULTPROJECT": "privacy",
     }
-    output = project.snakemake(
+    project.snakemake(
         "--workflow-profile", "workflow/profiles/lsf", *TINY, "--", RESULTS, timeout=200
     )
     assert (project / RESULTS).read_bytes() == project.expected
     submitted = calls(project, "bsub")
     assert len(submitted) == (1 if unit == "KB" else 2)  # one group of cells, and the aggregate
-    megabytes = [int(mb) for mb in re.findall(r"resources: .*\bmem_mb=(\d+)", output)]
+    megabytes = [int(mb) for mb in re.findall(r"resources: .*\bmem_mb=(\d+)", project.log())]
     for words in submitted:
         assert after(words, "-q") == "short"
         assert after(words, "-P") == "privacy"

@@ -1,6 +1,5 @@
 import json
 import math
-import os
 import re
 import sys
 from html.parser import HTMLParser
@@ -226,14 +225,13 @@ def test_page_one_answers_which_method_to_use(experiment):
     assert "The best <b>90.0\u00a0%</b>" in text and 'class="best">The other' not in text
     void = 'title="it was not paid for">void: The unpaid, 5.0\u00a0% ahead</span>'
     assert void in text and "1,234" in text
-    assert "Cells have changed" not in text
     experiment.values["smaller"] = small
     page = page_of(experiment)
     assert "No method is recommended: cm08 ran at smaller sizes" in page
     assert "<b>The best</b>. No other" not in page and 'id="choose"' not in page
-    Path(paths.CELLS(experiment="cm08")).touch()  # a later run changes the cells
-    os.utime(paths.RECOMMENDATIONS(), (1, 1))
-    assert answers.answers()["stale"]
+    changed = "Results have changed since these answers were made"
+    assert changed not in page and not answers.answers()["stale"]
+    assert answers.answers(outdated=[paths.RECOMMENDATIONS()])["stale"]
 
 
 def test_a_ranking_compares_only_questions_of_several_data_sets_that_methods_share():
@@ -343,6 +341,21 @@ def test_the_page_of_a_study_begins_with_a_forecast_that_opens_no_rows(project, 
     assert "This page must not be published." in page
 
 
+def test_the_page_shows_recorded_verdicts_with_their_reasons_and_why_they_are_stale(project):
+    shows = {"configuration": "", "experiments": {}}
+    page = render([], seed=1, shows=shows, stale={"adassp_2018": ["code"]})
+    (table,) = re.findall(
+        r"<details class=\"recorded\"><summary>[^<]*housing.*?</table>", page, re.S
+    )
+    assert "The record adassp_2018 is stale, since the code of its cells has changed." in table
+    assert table.count('class="void-row"') == 66  # all its lines
+    reason = "read in the program&#39;s preparation of its data"
+    assert f'<td class="text">{reason}</td>' in table
+    current = render([], seed=1, shows=shows, stale={})
+    assert 'class="void-row"' not in current and reason in current
+    assert '<details class="recorded">' not in render([], seed=1, shows=shows)
+
+
 def test_a_partial_report_judges_nothing_itself(decided):
     def found(section):
         return {row["verdict"] for row in Gathered(decided, {}).verdicts(section)}
@@ -351,16 +364,13 @@ def test_a_partial_report_judges_nothing_itself(decided):
     path = Path(decided.run_path(lost))
     for section in ("published", "claims", "defects"):
         assert "not decided yet" not in found(section)
-        content, before = path.read_bytes(), path.stat().st_mtime
+        content = path.read_bytes()
         path.unlink()
         assert found(section) == {"not decided yet"}
         path.write_bytes(content)
-        os.utime(path, (before + 3600, before + 3600))
-        assert found(section) == {"not decided yet"}
-        # A full report ignores file times, because Snakemake creates the report last.
-        full = Gathered(decided, {}, partial=False).verdicts(section)
-        assert "not decided yet" not in {row["verdict"] for row in full}
-        os.utime(path, (before, before))
+        table = paths.VERDICTS(experiment=decided.name, section=section)
+        outdated = Gathered(decided, {}, [table]).verdicts(section)
+        assert {row["verdict"] for row in outdated} == {"not decided yet"}
     path.unlink()
     page = page_of(decided)
     assert ">not decided yet<" in page and 'bad">not reproduced by' not in page

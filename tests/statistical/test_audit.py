@@ -584,6 +584,7 @@ def test_shipped_attacks_keep_their_exact_losses():
             pairs.check_tilts(MECHANISMS[name], tuple(pairs.TILTS))
             tilted.add(name)
     perturbed = ("objective_perturbation", "objective_perturbation_cm08")
+    perturbed += ("knorm_objective_perturbation",)
     gaussian = ("gaussian_objective_perturbation", "objective_perturbation_redberg")
     assert tilted == {*perturbed, *gaussian, "noise_aware_log_cosh"}
 

@@ -59,3 +59,68 @@ def test_laplace_and_gaussian_coordinates():
     for column in g.T:
         assert stats.kstest(column, stats.norm(scale=2.5).cdf).pvalue > LEAST_P
     assert stats.spearmanr(np.abs(g[:, 0]), np.abs(g[:, 1])).pvalue > LEAST_P
+
+
+BODIES = [
+    (1, []),
+    (3, []),
+    (10, []),
+    (2, [[0, 1]]),
+    (5, [[1, 3], [4]]),
+    (8, [[7, 0, 2], [1, 3, 4, 6]]),
+]
+
+
+@pytest.mark.parametrize(("dimension", "blocks"), BODIES)
+def test_noise_of_a_hull_has_its_norm_and_its_body(dimension, blocks):
+    """N(z) ~ Gamma(d, s), and z/N(z) is independent of it with the cone measure of the body.
+
+    In a box, the other coordinates of z/N(z) are uniform given the largest. In a cross-polytope of c
+    coordinates, their sizes are Dirichlet(1, .., 1), so one has the law Beta(1, c - 1).
+    """
+    z = noise.hull(dimension, 2.0, DRAWS, generator(16, dimension), blocks=blocks)
+    singles = [j for j in range(dimension) if not any(j in block for block in blocks)]
+    sums = [np.abs(z[:, block]).sum(axis=1) for block in ([[j] for j in singles] + blocks)]
+    norms = np.max(sums, axis=0)
+    assert stats.kstest(norms, stats.gamma(dimension, scale=2.0).cdf).pvalue > LEAST_P
+    assert stats.kstest(norms, stats.gamma(dimension + 1, scale=2.0).cdf).pvalue < 1e-6
+    # Which part has the norm: a block of c columns has c of the d facets' dimensions.
+    largest = np.argmax(sums, axis=0)
+    sizes = [1] * len(singles) + list(map(len, blocks))
+    seen = np.bincount(largest, minlength=len(sizes))
+    if len(sizes) > 1:
+        assert stats.chisquare(seen, DRAWS * np.array(sizes) / dimension).pvalue > LEAST_P
+    for k, part in enumerate([[j] for j in singles] + blocks):
+        c, other = len(part), largest != k
+        signs = (z[:, part] > 0).sum()
+        assert stats.binomtest(int(signs), DRAWS * c).pvalue > LEAST_P
+        if other.any():
+            inside = sums[k][other] / norms[other]
+            assert stats.kstest(inside, stats.beta(c, 1).cdf).pvalue > LEAST_P
+        if c > 1:
+            share = np.abs(z[:, part[0]]) / sums[k]
+            assert stats.kstest(share, stats.beta(1, c - 1).cdf).pvalue > LEAST_P
+            assert stats.spearmanr(share, sums[k]).pvalue > LEAST_P
+
+
+def test_box_is_a_hull_without_blocks():
+    first, second = (law(4, 2.5, 50, generator(17)) for law in (noise.box, noise.hull))
+    np.testing.assert_array_equal(first, second)
+
+
+@pytest.mark.parametrize("scale", [0.3, 1.0, 8.0])
+def test_discrete_laplace_has_its_probabilities(scale):
+    z = noise.discrete_laplace(2, scale, DRAWS, generator(18))
+    q = np.exp(-1 / scale)
+    reach = int(np.ceil(5 * scale))
+    known = np.arange(-reach, reach + 1)
+    p = (1 - q) / (1 + q) * q ** np.abs(known)
+    tail = q ** (reach + 1) / (1 + q)
+    for column in z.T:
+        seen = [
+            np.sum(column < -reach),
+            *(np.sum(column == k) for k in known),
+            np.sum(column > reach),
+        ]
+        expected = DRAWS * np.array([tail, *p, tail])
+        assert stats.chisquare(seen, expected * DRAWS / expected.sum()).pvalue > LEAST_P

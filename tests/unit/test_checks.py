@@ -6,10 +6,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from checks import cells, paired, printed, privacy, statements
+from checks import cells, paired, privacy, statements
+from checks.printed import printed
 from checks.published import compare, judged
 from checks.results import Missing, Results
 from dp import metrics
+from sources.chaudhuri_monteleoni_2008 import checks as of_cm08
+from sources.einarsson_2018 import checks as of_einarsson
+from sources.hoseinpour_2023 import checks as of_hoseinpour
+from sources.patton_linear import checks as of_patton
+from sources.veldhuizen_2020 import checks as of_veldhuizen
 from study import facts
 from study.configuration.experiment import Experiment
 from study.configuration.printed_values import expand
@@ -215,9 +221,12 @@ def test_level_and_its_limits():
 def test_two_epsilons_are_equivalent_if_the_interval_says_so():
     two = {"first": 0.1, "second": 1.0}
     for within, holds in ((0.3, True), (0.2, None), (0.1, False)):  # 0.2 +- 0.014
-        assert cells.similar_epsilons(CURVES, method="good", within=within, **two).holds is holds
+        assert (
+            of_einarsson.similar_epsilons(CURVES, method="good", within=within, **two).holds
+            is holds
+        )
     with pytest.raises(Missing):
-        cells.similar_epsilons(CURVES, method="good", within=1, first=0.1, second=7.0)
+        of_einarsson.similar_epsilons(CURVES, method="good", within=1, first=0.1, second=7.0)
 
 
 def test_methods_of_two_experiments_are_compared_as_independent(monkeypatch):
@@ -305,11 +314,11 @@ def test_a_column_of_differences(monkeypatch):
     monkeypatch.setattr("study.facts.read", lambda key: facts.Source("m", "M", {"tables": tables}))
     options = {"column": "tables/gain", "first": "tables/rows/{}/1", "second": "tables/rows/{}/0"}
     named = Namespace(experiment=Namespace(source="m"))
-    actual = printed.printed_column(named, **options)
+    actual = of_hoseinpour.printed_column(named, **options)
     assert (actual.holds, actual.number) == (True, 1.0)
     assert "in 1 of 2 rows" in actual.decided_by and "at 0.1 1.25" in actual.decided_by
     tables["gain"][0.1] = 1.0
-    assert not printed.printed_column(named, **options).holds
+    assert not of_hoseinpour.printed_column(named, **options).holds
 
 
 def test_jacobian_refuses_a_wrong_expectation():
@@ -325,12 +334,14 @@ def test_gaussian_excess_of_known_cases():
 
 def test_gaussian_noise_is_not_pure():
     """The privacy loss mu^2/2 + mu z exceeds epsilon if z > epsilon/mu - mu/2."""
-    actual = privacy.gaussian_loss_exceeds(CURVES, epsilons=[1], delta=1e-5, at_least=1e-7)
+    actual = of_patton.gaussian_loss_exceeds(CURVES, epsilons=[1], delta=1e-5, at_least=1e-7)
     mu = 1 / math.sqrt(2 * math.log(1.25e5))
     assert actual.holds and actual.number == pytest.approx(
         0.5 * math.erfc((1 / mu - mu / 2) / math.sqrt(2)), rel=1e-9
     )
-    assert not privacy.gaussian_loss_exceeds(CURVES, epsilons=[1], delta=1e-9, at_least=1e-7).holds
+    assert not of_patton.gaussian_loss_exceeds(
+        CURVES, epsilons=[1], delta=1e-9, at_least=1e-7
+    ).holds
 
 
 def test_laplace_noise_of_a_standard_deviation_loses_more_than_epsilon():
@@ -346,7 +357,7 @@ def test_widths_of_intervals_along_sizes():
         return [("a", "m", 100 * k, epsilon, 0.3, w) for k, w in enumerate(widths, 1)]
 
     rising, falling = np.arange(1, 11) / 100, np.arange(10, 0, -1) / 100
-    check = partial(cells.width_along_size, method="m", widens=[0.1], narrows=[1])
+    check = partial(of_einarsson.width_along_size, method="m", widens=[0.1], narrows=[1])
     assert check(results(curve(0.1, rising) + curve(1.0, falling))).holds is True
     assert check(results(curve(0.1, falling) + curve(1.0, falling))).holds is False
     mixed = [0.03, 0.01, 0.02, 0.03, 0.01, 0.02, 0.02, 0.03, 0.01, 0.02]
@@ -361,21 +372,21 @@ def test_methods_coincide_draw_by_draw(monkeypatch):
     monkeypatch.setattr(
         Results, "draws", lambda self, cell, column: draws + other.get(cell.method, 0.0)
     )
-    assert cells.coincide(CURVES, method="good", other="bad").holds
+    assert of_einarsson.coincide(CURVES, method="good", other="bad").holds
     draws[0, 1, 0] = np.nan  # both methods failed here
-    assert cells.coincide(CURVES, method="good", other="bad").holds
+    assert of_einarsson.coincide(CURVES, method="good", other="bad").holds
     other["good"] = np.where(np.arange(6).reshape(1, 3, 2) == 4, np.nan, 0.0)  # only "good" failed
-    assert not cells.coincide(CURVES, method="good", other="bad").holds
+    assert not of_einarsson.coincide(CURVES, method="good", other="bad").holds
     other["good"] = 1e-3
-    assert not cells.coincide(CURVES, method="good", other="bad").holds
+    assert not of_einarsson.coincide(CURVES, method="good", other="bad").holds
     # Means are not compared, so draws may fail, but not all of them.
     other["good"] = 0.0
     monkeypatch.setattr(CURVES, "frame", CURVES.frame.assign(status="3 of 6 diverged"))
     draws[0, :2] = np.nan
-    assert cells.coincide(CURVES, method="good", other="bad").holds
+    assert of_einarsson.coincide(CURVES, method="good", other="bad").holds
     draws[:] = np.nan
     with pytest.raises(Missing, match="3 of 6 diverged"):
-        cells.coincide(CURVES, method="good", other="bad")
+        of_einarsson.coincide(CURVES, method="good", other="bad")
 
 
 def test_a_column_of_the_draws_is_compared_by_their_spread(monkeypatch):
@@ -746,7 +757,7 @@ def test_what_fails_after_a_search_among_fewer_values_is_not_tested():
 
 
 def test_known_defects_of_privacy_are_found():
-    jump = privacy.l1_jump(CURVES, n=1000, lam=0.1)
+    jump = of_veldhuizen.l1_jump(CURVES, n=1000, lam=0.1)
     assert jump.holds and jump.number == pytest.approx(3.606, abs=5e-3)
     assert jump.threshold == pytest.approx(0.02)
     factor = privacy.guarantee_ratio(
@@ -770,38 +781,59 @@ def timed(**times):
 
 def test_least_times_are_compared_fit_by_fit_or_by_a_protocol_of_many():
     results = timed(gp=[3.0, 4.0, 9.0], fit=[2.0, 2.0, 2.0])
-    slower = {"analysis": "t", "slow": "gp", "fast": "fit"}
-    actual = cells.slower(results, **slower, factor=5)
-    assert (actual.holds, actual.number) == (False, 1.5)
-    assert (
-        cells.slower(results, **slower, factor=3).holds is None
-    )  # one repeat took 4.5 times as long
-    actual = cells.slower(results, **slower, factor=3, fits=200)
+    slower = {"analysis": "t", "first": "gp", "second": "fit"}
+    actual = cells.time_ratio(results, **slower, at_least=5)
+    assert (actual.holds, actual.number, actual.threshold) == (False, 1.5, 5)
+    # one repeat took 4.5 times as long
+    assert cells.time_ratio(results, **slower, at_least=3).holds is None
+    actual = cells.time_ratio(results, **slower, at_least=3, fits=200)
     assert (actual.holds, actual.number) == (True, 300.0)
     for first, second, number in (("gp", "fit", 1.5), ("fit", "gp", 1 / 1.5)):
         arguments = {"analysis": "t", "first": first, "second": second}
-        close = cells.as_fast(results, **arguments, factor=1.6)
+        close = cells.time_ratio(results, **arguments, at_least=0.625, at_most=1.6)
         assert (close.holds, close.number) == (True, pytest.approx(number))
-        assert cells.as_fast(results, **arguments, factor=1.4).holds is False
+        far = cells.time_ratio(results, **arguments, at_least=0.7, at_most=1.4)
+        assert far.holds is False
     with pytest.raises(Missing, match="did not time other"):
-        cells.as_fast(results, analysis="t", first="gp", second="other", factor=2)
+        cells.time_ratio(results, analysis="t", first="gp", second="other", at_least=2)
 
 
 def test_a_busy_machine_does_not_refute_a_claim_about_time():
     busy = timed(first=[3.0, 4.0, 9.0], second=[1.0, 4.0, 4.0])
-    outcome = cells.as_fast(busy, analysis="t", first="first", second="second", factor=2)
+    pair = {"analysis": "t", "first": "first", "second": "second"}
+    outcome = cells.time_ratio(busy, **pair, at_least=0.5, at_most=2)
     assert outcome.holds is None  # in the second repeat, both took equally long
     assert "takes 3 times second on d (1 to 3 by repeat)" in outcome.decided_by
 
 
+@pytest.mark.parametrize(
+    ("options", "holds", "number", "threshold"),
+    [
+        ({"operator": ">=", "right": "tables/b", "factor": 2}, True, 2.0, 2),
+        ({"operator": ">=", "right": "tables/b", "factor": 2.01}, False, 2.0, 2.01),
+        ({"operator": "=", "right": "tables/b"}, False, 0.25, 0),
+        ({"operator": "=", "right": "tables/b", "factor": 2}, True, 0.0, 0),
+        ({"operator": "=", "right": 0.75, "within": 0.25}, True, 0.25, 0.25),
+        ({"operator": "!=", "right": 0.75, "within": 0.25}, False, 0.25, 0.25),
+        ({"operator": "!=", "right": 0.75, "within": 0.125}, True, 0.25, 0.125),
+    ],
+)
+def test_printed_numbers_are_compared(options, holds, number, threshold, monkeypatch):
+    tables = {"a": 0.5, "b": 0.25}
+    monkeypatch.setattr("study.facts.read", lambda key: facts.Source("m", "M", {"tables": tables}))
+    named = Namespace(experiment=Namespace(source="m"))
+    actual = printed(named, left="tables/a", **options)
+    assert (actual.holds, actual.number, actual.threshold) == (holds, number, threshold)
+
+
 def test_a_spread_that_a_mean_does_not_allow(monkeypatch):
-    monkeypatch.setattr(printed, "_values", lambda results, *paths: [float(p) for p in paths])
+    monkeypatch.setattr(of_cm08, "numbers", lambda results, *paths: [float(p) for p in paths])
     # 0, 0, 0, 0 and 0.005 have mean 0.001 and standard deviation 0.001 sqrt(5)
     allowed = {"mean": "0.001", "half": 0.0, "count": 5}
     assert np.std([0, 0, 0, 0, 0.005], ddof=1) == pytest.approx(math.sqrt(5) * 0.001)
-    assert not printed.printed_spread(None, sd="0.00223", **allowed).holds
-    assert printed.printed_spread(None, sd="0.00224", **allowed).holds
-    rounded = printed.printed_spread(None, mean="0", sd="0.0016", half=0.001, count=5)
+    assert not of_cm08.printed_spread(None, sd="0.00223", **allowed).holds
+    assert of_cm08.printed_spread(None, sd="0.00224", **allowed).holds
+    rounded = of_cm08.printed_spread(None, mean="0", sd="0.0016", half=0.001, count=5)
     assert not rounded.holds
 
 

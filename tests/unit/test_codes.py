@@ -122,6 +122,11 @@ def test_other_values_in_yaml_stay_as_yaml_reads_them(tmp_path):
         read_yaml(place)
     place.write_text("a: &b {c: 1}\nd: {<<: *b, e: 2}\n")
     assert read_yaml(place)["d"] == {"c": 1, "e": 2}
+    place.write_text("a: &b {c: ['01']}\ncategories: {<<: *b, e: [f]}\n")
+    assert read_yaml(place)["categories"] == {"c": ["01"], "e": ["f"]}
+    place.write_text("a: &b {c: [010]}\ncategories: {<<: *b, e: [f]}\n")
+    with pytest.raises(ConfigError, match="line 1: categories: 010 is the number 8"):
+        read_yaml(place)
     place.write_text("[a, b]: c\n")
     with pytest.raises(ConfigError, match=r"line 1: not valid YAML \(a key must be text\)"):
         read_yaml(place)

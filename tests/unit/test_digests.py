@@ -239,7 +239,7 @@ def test_the_report_does_not_import_the_release_library():
     files = {path.as_posix() for path in files_of_job("jobs/report.py", *modules)}
     assert any(path.endswith("reporting/road.py") for path in files)
     own = {path.as_posix() for path in files_of_job("jobs/forecasts.py")}
-    library = {path for path in own if "/releasing/" in path}
+    library = {path for path in own if "/dp_release/" in path}
     assert len(library) > 10 and not library & files
 
 

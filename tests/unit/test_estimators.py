@@ -4,7 +4,9 @@ import datetime
 import decimal
 import enum
 import fractions
+import io
 import math
+import warnings
 from types import SimpleNamespace
 
 import numpy as np
@@ -287,6 +289,21 @@ def test_a_refusal_of_a_type_does_not_depend_on_cells():
             estimator(n=3, columns={"g": ["1", "2"]}).fit(pd.DataFrame({"g": values}), ["no"] * 3)
         said.add(str(error.value))
     assert len(said) == 1
+
+
+def test_a_preview_tells_of_types_that_a_reader_inferred_part_by_part(tmp_path, capsys):
+    lines = ["ward,other", "x,a", *["01,a"] * 300_000, "02,b"]  # the last part has codes alone
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        frame = pd.read_csv(io.StringIO("\n".join(lines)))
+    assert set(map(type, frame.ward)) == {str, int}
+    few = pd.concat([frame.head(2), frame.tail(2)]).assign(other=["a", pd.NA, None, "b"])
+    asked = {"n": 4, "columns": {"ward": ["01", "02"], "other": ["a", "b"]}}
+    estimator(book=tmp_path / "book", **asked).preview(few, ["no"] * 4)
+    assert "ward: 2 cells are numbers, true or false, beside 2 of text." in capsys.readouterr().out
+    for ward in (few.ward.astype(str), few.ward.replace("x", 1).replace("01", math.nan)):
+        estimator(book=tmp_path / "book", **asked).preview(few.assign(ward=ward), ["no"] * 4)
+        assert "beside" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

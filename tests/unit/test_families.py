@@ -3,6 +3,7 @@
 import copy
 import itertools
 import json
+import re
 
 import pytest
 
@@ -111,87 +112,58 @@ def test_titles_are_filled_in_or_name_the_family(study):
     assert named.families["sgd"]["title"] == "private"
 
 
-def test_a_familys_name_stands_for_its_members(study):
+def test_a_pattern_stands_for_the_labels_that_it_matches(study):
     experiment = study(
-        {"nonprivate": {}, "sgd": FAMILY | {"lambda": "searched", "search": "rate"}},
+        {"nonprivate": {}, "sgd": FAMILY},
         sweeps={
-            "main": {"train_sizes": [400], "epsilons": [1], "methods": ["nonprivate", "sgd"]},
-            "both": {"train_sizes": [99], "epsilons": [1], "methods": ["sgd", MEMBERS[1]]},
+            "main": {"train_sizes": [400], "epsilons": [1], "methods": ["nonprivate", "sgd_*"]},
+            "both": {"train_sizes": [99], "epsilons": [1], "methods": ["*_batch5", MEMBERS[1]]},
         },
-        searches={"rate": {"method": "sgd", "grid": {"lambda": [1], "rate": [1, 0.1]}, "folds": 2}},
         tables={
-            "errors": {"kind": "errors", "title": "T", "sweep": "main", "methods": ["sgd"]},
+            "errors": {"kind": "errors", "title": "T", "sweep": "main", "methods": ["sgd_*"]},
         },
         figures={
             "panels": {
                 "kind": "accuracy_panels",
                 "title": "T",
                 "sweep": "main",
-                "options": {"panels": {"a": ["nonprivate", "sgd"]}, "baseline": "nonprivate"},
+                "options": {"panels": {"a": ["nonprivate", "sgd_*"]}, "baseline": "nonprivate"},
             }
         },
     )
     assert experiment.sweeps["main"]["methods"] == ["nonprivate", *MEMBERS]
-    assert experiment.sweeps["both"]["methods"] == MEMBERS
+    assert experiment.sweeps["both"]["methods"] == [MEMBERS[1], MEMBERS[3]]
     assert experiment.tables["errors"]["methods"] == MEMBERS
     assert experiment.figures["panels"]["options"]["panels"]["a"] == ["nonprivate", *MEMBERS]
     assert {cell.method for cell in experiment.cells("main")} == {"nonprivate", *MEMBERS}
-    searches = {f"rate_{label}": label for label in MEMBERS}
-    assert {name: search["method"] for name, search in experiment.searches.items()} == searches
-    assert all(experiment.methods[label]["search"] == name for name, label in searches.items())
 
 
-def _of_cm08(loaded, checks=(), published=None):
-    """cm08 with another family of two methods, and with `checks` for one claim."""
+@pytest.mark.parametrize("name", ["sgd", "sdg_*"])
+def test_a_familys_name_and_a_pattern_without_a_match_are_no_methods(study, name):
+    sweep = {"train_sizes": [400], "epsilons": [1], "methods": [name]}
+    with pytest.raises(ConfigError, match=f"sweeps.main.methods: no method '{re.escape(name)}'"):
+        study({"sgd": FAMILY}, sweeps={"main": sweep})
+
+
+def test_checks_name_the_members_of_a_family(loaded):
     value = read_yaml(ROOT / "config/sources/chaudhuri_monteleoni_2008/cm08.yaml")
     value["methods"]["family"] = {
         "mechanism": "dp_sgd",
         "vary": {"batch": [5, 50]},
         "label": "b{batch}",
     }
-    value["claims"] = {"cm08-1": {"checks": list(checks)}} if checks else {}
-    if published:
-        value["published"] = published
-    made = resolved("cm08", value, in_file("cm08.yaml"), loaded[1])
-    publications.check(loaded[0] | {"cm08": made}, sources.load(), loaded[1])
-    return made
 
+    def check(label):
+        options = {"lower": label, "higher": "nonprivate"}
+        checks = [{"kind": "lower_than", "options": options}]
+        of_claims = value | {"claims": {"cm08-1": {"checks": checks}}}
+        made = resolved("cm08", copy.deepcopy(of_claims), in_file("cm08.yaml"), loaded[1])
+        publications.check(loaded[0] | {"cm08": made}, sources.load(), loaded[1])
 
-def test_checks_of_a_family_are_of_its_members(loaded):
-    options = {"lower": "family", "higher": "nonprivate"}
-    experiment = _of_cm08(
-        loaded,
-        [
-            {"kind": "lower_than", "options": options},
-            {"kind": "lower_than", "options": {"lower": "b5", "higher": "b50"}},
-            {"kind": "lower_than", "options": {"lower": "family", "higher": "family"}},
-            {"kind": "level", "options": {"methods": "family"}},
-            {"kind": "level", "options": {"methods": ["nonprivate", "family"]}},
-            {"kind": "level", "options": {"methods": "nonprivate"}},
-        ],
-    )
-    checks = [check["options"] for check in experiment.claims["cm08-1"]["checks"]]
-    assert checks[:2] == [options | {"lower": label} for label in ("b5", "b50")]
-    assert checks[2] == {"lower": "b5", "higher": "b50"}
-    assert [tuple(c.values()) for c in checks[3:7]] == list(
-        itertools.product(("b5", "b50"), repeat=2)
-    )
-    assert [c["methods"] for c in checks[7:]] == [
-        ["b5", "b50"],
-        ["nonprivate", "b5", "b50"],
-        "nonprivate",
-    ]
-    with pytest.raises(ConfigError, match="no method 'b500'; did you mean 'b50'"):
-        _of_cm08(loaded, [{"kind": "level", "options": {"methods": "b500"}}])
-
-
-def test_published_rows_of_a_family_are_of_its_members(loaded):
-    value = read_yaml(ROOT / "config/sources/chaudhuri_monteleoni_2008/cm08.yaml")["published"]
-    name, spec = next(iter(value.items()))
-    row = spec["rows"][0] | {"method": "family"}
-    experiment = _of_cm08(loaded, published={name: spec | {"rows": [row]}})
-    assert [r["method"] for r in experiment.published[name]["rows"]] == ["b5", "b50"]
-    assert {r["value"] for r in experiment.published[name]["rows"]} == {row["value"]}
+    check("b50")
+    for label in ("b500", "family"):
+        with pytest.raises(ConfigError, match=f"no method '{label}'"):
+            check(label)
 
 
 @pytest.mark.parametrize(

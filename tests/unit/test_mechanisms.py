@@ -136,8 +136,9 @@ def test_half_floats_are_computed_with_in_double_precision(name):
 OTHER = {
     *("amp", "dp_sgd_poisson", "gaussian_objective_perturbation", "iterative_hessian_mixing"),
     *("coordinate_descent", "frank_wolfe", "iterative_thresholding"),
-    *("noise_aware_log_cosh", "noise_aware_logistic", "objective_perturbation"),
-    *("objective_perturbation_cm08", "objective_perturbation_redberg", "posterior_sampling"),
+    *("knorm_objective_perturbation", "noise_aware_log_cosh", "noise_aware_logistic"),
+    *("objective_perturbation", "objective_perturbation_cm08"),
+    *("objective_perturbation_redberg", "posterior_sampling"),
     *("private_selection", "tukey_em", "counts_objective_perturbation"),
 }
 ADDITIVE = {

@@ -22,6 +22,7 @@ TAKERS = {
     "boosted_adassp": {"iterations": 2, "lam": 0.1},
     "iterative_hessian_mixing": {"iterations": 2, "lam": 0.1},
     "gaussian_objective_perturbation": {"lam": 0.1},
+    "knorm_objective_perturbation": {"lam": 0.1},
     "mean_direction": {"rate": 0.5},
     "guarded_objective_perturbation": {"lam": 0.1, "guard": 0.001},
     "softmax_objective_perturbation": {"lam": 0.1, "classes": 2},
@@ -39,7 +40,7 @@ def rows(n=40, d=3):
 # With these options, mechanisms that refuse more than `public_n` records, which no solver is certified for.
 REFUSE_MORE = {
     *("gaussian_objective_perturbation", "guarded_objective_perturbation"),
-    "softmax_objective_perturbation",
+    *("knorm_objective_perturbation", "softmax_objective_perturbation"),
 }
 
 

@@ -170,15 +170,17 @@ NO_ROW = ": delete lines that are no rows, such as notes below the table"
             "t.csv: column 'y': no row has the label 'yes' (labels found: '0', '1')",
         ),
         ("a,b,y\n1,2,yes\n3,4,?\n", "t.csv: column 'y', row 3: the label is missing"),
-        (
+        pytest.param(
             b"a,b,y\n1,2,\xe9\n",
             "t.csv: is not UTF-8 text: row 2, column 3 is likely '\u00e9' in Latin-1; save the file as "
             "UTF-8",
+            id="Latin-1",
         ),
-        (
+        pytest.param(
             b'a,b,y\n1,"2\n3",yes\n4,m\x92x,no\n',
             "t.csv: is not UTF-8 text: row 3, column 2 is likely 'm\u2019x' in Windows-1252; save the file "
             "as UTF-8",
+            id="Windows-1252",
         ),
         (
             "a,b,y\n1,2,yes\n".encode("utf-16"),

@@ -134,19 +134,6 @@ def test_faults_are_told_in_a_sentence(changes, problem):
         loaded(**changes)
 
 
-def test_a_check_on_a_family_needs_the_cells_of_its_members():
-    method = {"private": True}
-    values = {
-        "datasets": ["d"],
-        "methods": {"a_1": method, "a_2": method, "b": method, "c": method},
-        "families": {"a": {"members": ["a_1", "a_2"]}},
-        "sweeps": {"all": {"train_sizes": [100], "epsilons": [1.0]}},
-    }
-    check = {"kind": "lower_than", "options": {"lower": "a", "higher": "b"}}
-    cells = needs.of_checks(Experiment("made", values), [check])
-    assert {cell.method for cell in cells} == {"a_1", "a_2", "b"}
-
-
 # ---- a handmade study with two methods; a reading changes one of them
 
 

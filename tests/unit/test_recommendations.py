@@ -1,21 +1,17 @@
-import json
 import math
 from pathlib import Path
 
-import jsonschema
 import numpy as np
 import pytest
 from scipy.stats import entropy, ttest_rel
 
 from dp_privacy.accounting import REPLACE_ONE
 from dp_release import request
-from reporting import answers, recommendations, snapshot
+from reporting import answers, recommendations
 from study import paths
-from study.configuration.config import read_yaml
 from study.configuration.experiment import Experiment, data_path
 from study.jobs.files import write_csv, write_json
 
-SCHEMA = Path(__file__).resolve().parents[2] / "workflow/schemas/frontier.schema.yaml"
 FOLDS, DRAWS, SIZES = 5, 3, (100, 1000, 10000)
 # label: (log loss at each size, lambda, further keys of the method)
 METHODS = {
@@ -90,8 +86,6 @@ def experiment(tmp_path, monkeypatch):
     log = Path("results/made_up/logs/runs/rows/best/n=100/eps=1.log")
     log.parent.mkdir(parents=True)
     log.write_text("run took 6 s of a processor, 30 s by the clock, 70.5 MB\n")
-    made = dict.fromkeys(snapshot.MADE_WITH, "here")
-    write_json(paths.PROVENANCE(experiment="made_up"), made)
     write_json(
         data_path("rows", "json"),
         META | {"class_counts": {"-1": 10000, "1": 10000}},
@@ -230,21 +224,6 @@ def test_only_named_sweeps_answer(experiment):
     rows = recommendations.recommend([experiment])
     assert {row["train_size"] for row in rows} == {10000}
     assert rows[-1]["kept"] == whole[10000]
-
-
-def test_the_snapshot_is_what_its_schema_says(experiment):
-    rows = recommendations.recommend([experiment])
-    actual = snapshot.of([experiment], rows, recommendations.across(rows), seed=7)
-    actual = json.loads(json.dumps(actual, allow_nan=False))
-    schema = read_yaml(SCHEMA)
-    validator = jsonschema.Draft202012Validator(schema)
-    validator.check_schema(schema)
-    validator.validate(actual)
-    assert len(actual["cells"]) == len(experiment.cells()) and len(actual["recommendations"]) == 3
-    assert actual["cells"][0]["epsilon"] == "inf"
-    void = next(m for m in actual["recommendations"][0]["methods"] if m["standing"] == "void")
-    void["p"] = 0.5  # a method that does not compete has no p value
-    assert not validator.is_valid(actual)
 
 
 def test_a_ranking_takes_the_questions_that_most_methods_share():

@@ -1,38 +1,36 @@
-"""Tests what the record shows, and what makes its lines stale."""
+"""Tests what records show, and what makes them stale."""
 
 import copy
+from types import SimpleNamespace
 
 import pytest
 
 from checks import by_source
-from checks.by_source import STAMPS
-from checks.stamps import Stamper
 from project import ROOT
 from reporting import record, stale
 from reporting.recommendations import ACROSS, COLUMNS
 from study import facts, paths
 from study.configuration.experiment import Experiment
-from study.jobs.files import write_csv
+from study.jobs.files import write_csv, write_json
 
 
 def line(**values):
-    made = {"commit": "abc", "date": "2026-11-23"} | dict.fromkeys(STAMPS, "same")
-    return dict.fromkeys(record.COLUMNS, "") | made | values
+    made = {"record": "e_2020", "commit": "abc", "date": "2026-11-23"}
+    return dict.fromkeys(by_source.COLUMNS, "") | made | values
 
 
 CLAIM = {"experiment": "e", "section": "claims"}
 VALUE = {"experiment": "e", "section": "published", "method": "m", "quantity": "error"}
 RECORD = [
     line(**CLAIM, id="a", verdict="reproduced"),
-    line(**CLAIM, id="b", verdict="reproduced"),
+    line(**CLAIM, id="b", verdict="reproduced", because="0.1 < 0.2"),
     line(**CLAIM, id="c", verdict="undecided"),
-    line(
-        **VALUE, id="t tables/t/0", dataset="mnist", verdict="reproduced if loss: mean", code="old"
-    ),
+    line(**VALUE, id="t tables/t/0", dataset="mnist", verdict="reproduced if loss: mean"),
     line(
         **VALUE, id="u tables/t/0", dataset="mnist", verdict="not reproduced by any of 2 readings"
     ),
 ]
+OLD = {"e_2020": ["settings", "code"]}
 NUMBER = {"method": "m", "quantity": "error", "train_size": "", "epsilon": "", "dataset": "mnist"}
 NOW = {
     "claims": [
@@ -68,63 +66,68 @@ def test_the_table_by_source_has_all_that_it_says_in_its_order(monkeypatch):
 
 
 def test_only_what_a_run_does_not_decide_is_shown_from_the_record(monkeypatch):
-    other = line(experiment="f", section="claims", id="z", verdict="reproduced")
-    monkeypatch.setattr(record, "read", lambda name=None: [other] if name == "f_2020" else RECORD)
-    shown = record.beside("e_2020", {"e": NOW}, ["old"])
-    assert [row["id"] for row in shown["rows"]] == ["b", "c", "t tables/t/0", "u tables/t/0"]
-    assert [row["stale"] for row in shown["rows"]] == ["", "", record.WHY["code"], ""]
-    # A number printed for several methods counts once, for the first.
-    assert shown["sentence"] == (
-        "Not decided by this run; recorded with mnist at abc on 2026-11-23. Of 3 values, claims "
-        "and defects: 1 as stated, 1 undecided, 1 under a reading. 1 lines are stale, since the code of "
-        "its cells has changed."
+    other = line(record="f_2020", experiment="f", section="claims", id="z", verdict="reproduced")
+    monkeypatch.setattr(
+        record, "read", lambda table, name=None: [other] if name == "f_2020" else RECORD
     )
+    shown = record.beside("e_2020", {"e": NOW}, OLD)
+    assert [row["id"] for row in shown["rows"]] == ["b", "c", "t tables/t/0", "u tables/t/0"]
+    assert shown["rows"][0]["because"] == "0.1 < 0.2"
+    assert all(row["stale"] for row in shown["rows"])
+    # A number printed for several methods counts once, for the first.
+    says = (
+        "Not decided by this run; recorded with mnist at abc on 2026-11-23. Of 3 values, claims "
+        "and defects: 1 as stated, 1 undecided, 1 under a reading."
+    )
+    assert shown["sentence"] == (
+        f"{says} The record e_2020 is stale, since its settings have changed and the code of its "
+        "cells has changed."
+    )
+    current = record.beside("e_2020", {"e": NOW}, {"f_2020": ["data"]})
+    assert current["sentence"] == says and not any(row["stale"] for row in current["rows"])
     done = {"e": {"claims": [{"id": "a", "verdict": "reproduced"}]}}
-    assert record.beside("e_2020", done, []) is None
+    assert record.beside("e_2020", done, {}) is None
     # If no experiment of the source ran, all its lines are shown.
-    assert [row["id"] for row in record.beside("f_2020", done, [])["rows"]] == ["z"]
+    assert [row["id"] for row in record.beside("f_2020", done, {})["rows"]] == ["z"]
+
+
+def regret(**values):
+    common = {"record": "e", "commit": "abc", "date": "2026-11-23", "experiment": "e"}
+    common |= {"regime": "nothing tuned", "adjacency": "replace-one", "shared_questions": "4"}
+    return dict.fromkeys(ACROSS, "") | common | values
 
 
 def test_the_method_that_loses_least_is_named_per_experiment_and_regime():
-    common = {"section": "regret", "quantity": "share of the gain lost, 11 data sets"}
     rows = [
-        line(experiment="e", id="x", method="m", ours="0.02", low="0.01", high="0.03", **common)
-        | {"verdict": "not beaten in 3 of 4"},
-        line(experiment="e", id="x", method="n", ours="0.01", low="", high="", **common)
-        | {"verdict": "not beaten in 4 of 4", "judge": "old"},
-        line(experiment="f", id="x", method="m", ours="", **common),
+        regret(method="m", shared_regret="0.02", shared_data_sets="11", shared_not_beaten="3"),
+        regret(method="n", shared_regret="0.01", shared_data_sets="11", shared_not_beaten="4"),
+        regret(method="o", experiment="f"),
     ]
-    (said,) = record.answers(rows, ["old"])
-    assert "n loses least, 1.0 % of the gain (11 data sets), and is not beaten in 4 of 4" in said
-    rows[1] |= {"low": "0", "high": "0.02"}
     (said,) = record.answers(rows)
+    assert said.startswith("e (nothing tuned, replace-one), recorded at abc on 2026-11-23: n loses")
+    assert "1.0 % of the gain (11 data sets), and is not beaten in 4 of 4 comparisons." in said
+    rows[1] |= {"shared_regret_low": "0", "shared_regret_high": "0.02"}
+    (said,) = record.answers(rows, {"e": ["judge"]})
     assert "1.0 % of the gain (0.0 to 2.0 %, 11 data sets), and is not" in said
-    (said,) = record.answers(rows, ["old"])
-    assert "not beaten in 4 of 4" in said and record.WHY["judge"] in said
+    assert said.endswith(f"stale, since {record.WHY['judge']}.")
 
 
 def test_recommendations_are_those_of_the_results(monkeypatch, tmp_path):
     monkeypatch.setenv(paths.VARIABLE, str(tmp_path))
-    at = {"regime": "nothing tuned", "adjacency": "replace-one", "experiment": "e", "dataset": "d"}
-    rows = [
-        at
-        | {"method": "m", "standing": "not beaten", "kept": 0.9, "kept_low": 0.8, "kept_high": 1},
-        at | {"method": "n", "standing": "beaten", "kept": 0.5, "kept_low": 0.4, "kept_high": 0.6},
-    ]
-    across = at | {"method": "m", "shared_data_sets": 11, "shared_questions": 4}
-    across |= {"shared_not_beaten": 3, "shared_regret": 0.01, "shared_regret_low": 0}
+    best = {"experiment": "e", "method": "m", "standing": "not beaten", "kept": 0.9}
+    rows = [best, best | {"method": "n", "standing": "beaten"}, best | {"experiment": "f"}]
+    across = [{"experiment": "e", "method": "m", "shared_regret": 0.01}]
+    across.append(across[0] | {"experiment": "f"})
     for place, columns, table in (
         (paths.RECOMMENDATIONS(), COLUMNS, rows),
-        (paths.ACROSS(), ACROSS, [across, across | {"experiment": "f"}]),
+        (paths.ACROSS(), ACROSS, across),
     ):
         write_csv(place, columns, ([row.get(column) for column in columns] for row in table))
-    best, regret = record._recommended("e")
-    assert [best[key] for key in ("method", "ours", "low", "high", "verdict")] == [
-        *("m", "0.9", "0.8", "1", "not beaten")
-    ]
-    assert [regret[key] for key in ("method", "ours", "low", "verdict")] == [
-        *("m", "0.01", "0", "not beaten in 3 of 4")
-    ]
+    tables = record._tables([SimpleNamespace(name="e", values={"recommends": True})])
+    (recommended,), (regret,) = tables["recommendations"], tables["regret"]
+    assert [recommended[key] for key in ("method", "kept")] == ["m", "0.9"]
+    assert [regret[key] for key in ("experiment", "shared_regret")] == ["e", "0.01"]
+    assert list(recommended) == list(COLUMNS) and list(regret) == list(ACROSS)
 
 
 def test_readme_says_what_is_recorded_and_the_record_is_small(monkeypatch):
@@ -135,49 +138,71 @@ def test_readme_says_what_is_recorded_and_the_record_is_small(monkeypatch):
     assert sum(path.stat().st_size for path in record.files()) <= 1_000_000
 
 
+def test_each_recorded_verdict_belongs_to_an_experiment_of_its_run():
+    for name in record.names():
+        run = record.run(name)
+        for row in record.read("verdicts", name):
+            assert row["experiment"] in run["experiments"] and row["verdict"], (name, row["id"])
+        assert set(run["digests"]) == set(record.WHY)
+
+
 @pytest.fixture(scope="module")
 def loaded():
-    return stale.loaded("config/real.yaml")
+    return stale.loaded("config/real.yaml", ["patton"])
 
 
-ROWS = [
-    line(experiment="patton", section="claims", id="p-1"),
-    line(
-        experiment="patton",
-        section="published",
-        id="table_1a tables/table_1a",
-        dataset="wdbc_bounds",
-        method="functional_laplace",
-    ),
-]
-
-
-def stamps(loaded, experiments=None, datasets=None, files=None):
+def different(loaded, experiment=None, datasets=None, seed=None):
+    """The digests of patton's record that differ after a change."""
     config, known, data = loaded
-    files = files or config["files"]
-    stamper = Stamper(experiments or known, "patton", datasets or data, files, config["seed"])
-    return [stamper.stamps(row) for row in ROWS]
+    before = stale.digests(["patton"], *loaded)
+    changed = known | ({"patton": Experiment("patton", experiment)} if experiment else {})
+    config = config | ({"seed": seed} if seed else {})
+    now = stale.digests(["patton"], config, changed, datasets or data)
+    return {key for key in record.WHY if before[key] != now[key]}
 
 
-def differs(before, after):
-    return [
-        {key for key in STAMPS if one[key] != two[key]}
-        for one, two in zip(before, after, strict=True)
-    ]
-
-
-def test_stamps_tell_settings_from_data(loaded):
-    before = stamps(loaded)
-    assert all(all(digests.values()) for digests in before)
-    assert stamps(loaded) == before
+def test_digests_tell_settings_from_data(loaded):
     _, experiments, datasets = loaded
+    assert different(loaded) == set()
+    assert different(loaded, seed=2**20) == {"settings"}
     values = copy.deepcopy(experiments["patton"].values)
-    values["folds"] += 1
-    changed = experiments | {"patton": Experiment("patton", values)}
-    assert differs(before, stamps(loaded, experiments=changed)) == [{"settings"}] * 2
-    values = copy.deepcopy(experiments["patton"].values)
+    values["title"] = "other words"
+    assert different(loaded, values) == set()
     values["methods"]["functional_gaussian"]["delta"] = 0.1
-    changed = experiments | {"patton": Experiment("patton", values)}
-    assert differs(before, stamps(loaded, experiments=changed))[1] == set()
+    assert different(loaded, values) == {"settings"}
     other = datasets | {"wdbc_bounds": datasets["wdbc_bounds"] | {"steps": []}}
-    assert differs(before, stamps(loaded, datasets=other)) == [{"data"}] * 2
+    assert different(loaded, datasets=other) == {"data"}
+    unused = datasets | {"digits": datasets["digits"] | {"steps": []}}
+    assert different(loaded, datasets=unused) == set()
+
+
+def test_digests_tell_the_code_of_cells_from_that_of_verdicts(loaded, monkeypatch):
+    real = stale.digest
+
+    def edited(*scripts):
+        return lambda script, *modules: real(script, *modules) + "+" * (script in scripts)
+
+    for script, changed in (
+        ("jobs/run.py", {"code"}),
+        ("jobs/prepare.py", {"code"}),
+        ("jobs/check.py", {"judge"}),
+        ("jobs/recommend.py", set()),  # no recommendation depends on this experiment
+    ):
+        before = stale.digests(["patton"], *loaded)
+        with monkeypatch.context() as patch:
+            patch.setattr(stale, "digest", edited(script))
+            now = stale.digests(["patton"], *loaded)
+        assert {key for key in record.WHY if before[key] != now[key]} == changed, script
+
+
+def test_what_has_changed_is_said_of_the_whole_record(loaded, monkeypatch, tmp_path):
+    monkeypatch.setattr(record, "FOLDER", tmp_path)
+    now = stale.digests(["patton"], *loaded)
+    run = {"experiments": ["patton"], "configfile": "config/real.yaml", "digests": now}
+    write_json(tmp_path / "current/run.json", run)
+    write_json(tmp_path / "edited/run.json", run | {"digests": now | {"code": "", "data": None}})
+    write_json(tmp_path / "removed/run.json", run | {"experiments": ["none"]})
+    write_json(tmp_path / "lost/run.json", run | {"configfile": "config/none.yaml"})
+    assert stale.changed.__wrapped__() == {
+        "edited": ["data", "code"], "removed": list(record.WHY), "lost": list(record.WHY)
+    }  # fmt: skip

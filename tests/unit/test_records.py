@@ -1,4 +1,9 @@
-"""Tests which files in a results folder a configuration may write or replace."""
+"""Tests to which configuration a folder of results belongs."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -6,58 +11,75 @@ from configured import configured
 from study import paths
 from study.jobs import records
 
-A, B = "--configfile a.yaml", "--configfile b.yaml"
+A, B, REAL = "--configfile a.yaml", "--configfile b.yaml", "--configfile config/real.yaml"
 
 
 @pytest.fixture
-def cells(tmp_path, monkeypatch):
-    """Three run files of an experiment; the first two exist."""
+def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    files = [paths.RUN(experiment="e", dataset="d", method="m", size=n, epsilon=1) for n in "123"]
-    for path in files[:2]:
-        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / path).touch()
-    return files
+    monkeypatch.delenv(paths.VARIABLE, raising=False)
+    return tmp_path
 
 
-def test_only_existing_cells_of_another_configuration_are_refused(cells):
-    first, second, third = cells
-    records.keep("e", A, {first: "x", third: "x"})
-    assert f"{first} among them would be replaced" in records.refusal("e", B, {first: "y"})
-    assert not records.refusal("e", A, {first: "y"})  # the same configuration, edited
-    assert not records.refusal("e", B, {first: "x", second: "y", third: "y"})
-    assert not records.refusal("f", B, {first: "y"})
+def test_a_folder_belongs_to_the_first_configuration(folder):
+    assert records.refusal(A) is None
+    records.keep(A)
+    records.keep(A)
+    assert records.refusal(A) is None
+    for other in ("", B, f"{A} --config seed=3", "--configfile b.yaml a.yaml"):
+        said = records.refusal(other)
+        assert said.startswith("results/ holds results of `--configfile a.yaml`, and ")
+        assert records.called(other) in said and "--config results=NAME" in said
 
 
-def test_an_edit_of_what_two_configurations_share_concerns_both(cells):
-    first, second, _ = cells
-    records.keep("e", A, {first: "x", second: "x"})
-    records.keep("e", B, {first: "x"})
-    assert not records.refusal("e", A, {first: "y", second: "y"})
-    records.keep("e", A, {first: "y", second: "y"})
-    assert not records.refusal("e", B, {first: "y"})
-    assert records.refusal("e", B, {first: "y", second: "x"})
+def older(made):
+    """Cells as an earlier version made them. made: configuration -> data sets."""
+    known = {}
+    for configuration, datasets in made.items():
+        for name in datasets:
+            cell = paths.RUN(experiment="e", dataset=name, method="m", size=9, epsilon=1)
+            Path(cell).parent.mkdir(parents=True, exist_ok=True)
+            Path(cell).write_text(name)
+            os.utime(cell, (1, 1))
+            known.setdefault(configuration, {})[cell] = "digest"
+    Path("results/e/logs").mkdir(parents=True)
+    Path("results/e/logs/made.json").write_text(json.dumps(known))
 
 
-def shipped(*overlays):
-    """Run file of a shipped configuration -> its cell's digest of settings."""
-    config, experiments, _ = configured(*overlays)
-    digests = {}
-    for name in config["experiments"]:
-        digests |= records.of_experiment(experiments[name], config["seed"])
-    return digests
+def test_a_folder_of_an_earlier_version_is_kept_by_those_who_made_it(folder):
+    older({A: ["digits"], B: ["digits"]})
+    assert records.refusal(A) is None and records.refusal(B) is None
+    assert records.refusal("").startswith("results/ holds results of `--configfile a.yaml`")
+    assert records.left_behind("") is None and records.refusal("")
+    records.keep(A)
+    assert records.refusal(B)
 
 
-def test_what_configurations_may_share_a_folder():
-    plain = shipped()
-    for overlays, shares in ((["real"], True), (["smoke"], False), (["real", "full"], True)):
-        other = shipped(*overlays)
-        common = plain.keys() & other.keys()
-        assert len(common) > 100
-        assert all(plain[path] == other[path] for path in common) == shares, overlays
-    # full.yaml enlarges some cells of real.yaml, so its results go to another folder.
-    real, full = shipped("real"), shipped("real", "full")
-    assert any(real[path] != full[path] for path in real.keys() & full.keys())
+@pytest.mark.parametrize("first", ["", REAL], ids=["default", "real"])
+def test_real_cells_in_the_default_folder_are_named_once_with_a_command(folder, monkeypatch, first):
+    older({"": ["digits"], REAL: ["digits", "mnist"]})
+    assert records.left_behind(A) is None
+    said = records.left_behind(first)
+    assert said.startswith(
+        f"results/ holds cells of `{REAL}` (1 of e), which now writes to results-real/"
+    )
+    assert records.left_behind("") is records.left_behind(REAL) is None
+    records.keep("")
+    before = {path: path.read_bytes() for path in Path("results").rglob("*") if path.is_file()}
+    command = said.split("`")[3]
+    subprocess.run(["bash", "-c", command], check=True)
+    assert {
+        path: path.read_bytes() for path in Path("results").rglob("*") if path.is_file()
+    } == before
+    moved = Path("results-real/e/runs/mnist/m/n=9/eps=1.csv")
+    assert moved.read_text() == "mnist" and moved.stat().st_mtime == 1
+    monkeypatch.setenv(paths.VARIABLE, "results-real")
+    assert records.refusal(REAL) is None
+
+
+def test_each_shipped_overlay_has_a_folder_of_its_own():
+    folders = {name: configured(name)[0]["results"] for name in ("real", "full", "smoke")}
+    assert folders == {name: f"results-{name}" for name in folders}
 
 
 def test_a_configuration_is_called_by_the_same_words_in_any_folder(tmp_path, monkeypatch):

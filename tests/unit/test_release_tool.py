@@ -98,3 +98,12 @@ def test_a_release_from_its_first_refusal_to_a_correction(folder):
     there = {str(path.relative_to(folder)) for path in (folder / "releases").rglob("*.*")}
     names = ("card.md", "coefficients.png", "model.json", "table.csv")
     assert there == {f"releases/{name}/{file}" for name in ("again", "clinic") for file in names}
+
+
+@pytest.mark.parametrize("place", ["releases/clinic.book", "releases/clinic/book", "link/book"])
+def test_a_preview_writes_no_book_beside_files_that_may_be_published(folder, place):
+    (folder / "releases/clinic").mkdir(parents=True)
+    (folder / "link").symlink_to("releases")
+    (folder / "config/releases/clinic.yaml").write_text(RELEASE.replace("clinic.book", place))
+    assert "among files that may be published" in command(folder, "preview", "clinic", fails=True)
+    assert not (folder / place).exists()

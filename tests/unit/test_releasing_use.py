@@ -314,6 +314,8 @@ def test_a_file_without_a_column_is_refused_in_a_sentence(classifier, tmp_path):
         Refused, match="has 2 columns 'age', which the model needs: columns need diff"
     ):
         next(iter(using.of_file(files.load(classifier), b"age,visits,ward,age\n1,2,icu,3\n")))
+    with pytest.raises(Refused, match="end in a carriage return alone"):
+        next(iter(using.of_file(files.load(classifier), b"age,visits,ward,note\r1,2,icu,x\r")))
     done = predict(classifier, tmp_path / "none.csv", tmp_path / "p.csv")
     assert "none.csv: cannot be read" in done.stderr and "Traceback" not in done.stderr
 

@@ -304,6 +304,17 @@ def errors_after_a_tilted_fit(X, y, rng):
     return w, _standard_errors(X, w)
 
 
+def errors_after_a_rough_fit(X, y, rng):
+    """The minimiser is only as exact as finite differences."""
+    z, n = np.asarray(rng.normal(0, 1.0, X.shape[1])), len(X)
+
+    def tilted(w):
+        return np.logaddexp(0, -y * (X @ w)).mean() + 0.05 * w @ w + z @ w / n
+
+    w = scipy.optimize.minimize(tilted, np.zeros(X.shape[1])).x
+    return w, _standard_errors(X, w)
+
+
 def errors_after_a_sampled_descent(X, y, rng):
     w = sampled_descent(X, y, rng)[0]
     return w, _standard_errors(X, w)
@@ -367,6 +378,7 @@ def low_noise_iterates(X, y, rng):
         (a_known_seed, D, replay.LEAKS, "the releases differ"),
         (exact_score_of_a_choice, 0.0, replay.LEAKS, "on no random choice"),
         (errors_after_a_tilted_fit, D, replay.LEAKS, "leaves other outputs equal"),
+        (errors_after_a_rough_fit, D, replay.LEAKS, "leaves other outputs equal"),
         (errors_after_a_sampled_descent, D, replay.LEAKS, "leaves other outputs equal"),
         (exact_score_of_a_noisy_maximum, 0.0, replay.LEAKS, "far more frequent"),
         (best_iterate, D, replay.LEAKS, "the releases differ"),
@@ -382,6 +394,44 @@ def low_noise_iterates(X, y, rng):
 def test_faults_are_found(run, delta, finding, words):
     actual = worst(run, delta=delta, seeds=5 if run is exact_where_negative else 1)
     assert actual.finding == finding and words in actual.why
+
+
+class Slots:
+    __slots__ = ("w",)
+
+
+def in_slots(w):
+    holder = Slots()
+    holder.w = w
+    return holder
+
+
+@pytest.mark.parametrize(
+    "returned",
+    [
+        lambda w: np.asarray(w).astype(np.float32),
+        lambda w: np.round(np.asarray(w), 4),
+        lambda w: (float(each) for each in w),
+        lambda w: zip("abc", w, strict=False),
+        lambda w: dict(enumerate(w)).values(),
+        in_slots,
+    ],
+    ids=["single precision", "rounded", "a generator", "zip", "values", "slots"],
+)
+def test_the_form_of_a_release_hides_no_noise(returned):
+    def enough(X, y, rng):
+        return returned(X.sum(axis=0) + rng.normal(0, SUM, X.shape[1]))
+
+    def half(X, y, rng):
+        return returned(X.sum(axis=0) + rng.normal(0, SUM / 2, X.shape[1]))
+
+    def without(X, y, rng):
+        rng.normal()
+        return returned(X.sum(axis=0))
+
+    assert worst(enough).finding == replay.HOLDS
+    assert worst(half).finding == replay.EXCEEDS
+    assert worst(without).finding == replay.LEAKS
 
 
 def on(pair, run, epsilon=E, delta=D, **settings):

@@ -80,7 +80,7 @@ def test_rules_look_at_no_row():
     seen = {}
 
     class Rule:
-        name, facts = "rule", ()
+        name, facts, counts = "rule", (), False
 
         @staticmethod
         def of_data(meta):

@@ -135,11 +135,20 @@ CHECKS = [
         "did you mean 'epochs'",
     ),
     (
-        "printed_twice",
-        "first: tables/figure_1, second: x",
-        "first: tables/figure_1 is not a number",
+        "printed",
+        "left: tables/figure_1, operator: '=', right: 1",
+        "left: tables/figure_1 is not a number",
     ),
-    ("printed_twice", "first: tables/figure_2, second: x", "first: tables has no 'figure_2'"),
+    (
+        "printed",
+        "left: tables/figure_1/standard_lr/separable/0, operator: '=', right: tables/figure_2",
+        "right: tables has no 'figure_2'",
+    ),
+    (
+        "printed",
+        "left: tables/figure_1/standard_lr/separable/0, operator: '>', right: 1",
+        "operator: no operator '>'",
+    ),
     ("tuned_lambda", "value: 1, datasets: cm08_separable", "datasets: must be a list, not text"),
 ]
 

@@ -9,7 +9,6 @@ import re
 import subprocess
 import sys
 
-import jsonschema
 import pytest
 import yaml
 
@@ -199,11 +198,6 @@ def test_every_file_of_all_experiments_is_in_its_digest(fresh, tmp_path):
         "jobs/download.py",
         "jobs/forecasts.py",
     }
-    # Only this test runs everything, so it checks frontier.json.
-    schema = read_yaml(project / "workflow/schemas/frontier.schema.yaml")
-    snapshot = json.loads((project / "results-smoke/frontier.json").read_text(encoding="utf-8"))
-    jsonschema.Draft202012Validator(schema).validate(snapshot)
-    assert snapshot["cells"] and snapshot["recommendations"]
 
 
 def test_modules_are_loaded_by_name_only_in_known_places():

@@ -16,7 +16,7 @@ methods:
     label: "d{dimensions}_b{batch}"
 sweeps:
   main: {train_sizes: [100], epsilons: [1, 10]}
-  family: {train_sizes: [200], epsilons: [10], methods: [sgd]}
+  family: {train_sizes: [200], epsilons: [10], methods: ["d*_b*"]}
 figures:
   batches:
     kind: option_curve

@@ -31,7 +31,7 @@ def test_a_failed_cell_is_a_gap_and_the_report_is_made_anyway(fresh):
 
     project.replace(MECHANISM, BROKEN, SOUND)
     output = project.snakemake(*TINY, timeout=300)
-    assert output.index("results/report.html", output.index("steps (100%) done"))
+    assert f"All of it on one page: {project / 'results/report.html'}" in output
     page = (project / "results/report.html").read_text(encoding="utf-8")
     assert "partial report" not in page and '<span class="badge good">complete</span>' in page
     costs = list(csv.DictReader(io.StringIO((project / "results/costs.csv").read_text())))

@@ -21,10 +21,8 @@ def test_a_run_ends_with_its_results_and_names_them(finished):
         "figures/tuning.png",
     ):
         assert (finished / "results/cm08" / path).stat().st_size > 0
-    end = finished.output[finished.output.index("(100%) done") :]
-    assert "results/cm08/: configuration.json, provenance.json, results.csv, timing.csv" in end
-    assert "results/cm08/figures/: figure_2c.png, tuning.png" in end
-    assert "results/cm08/tables/: figure_1.csv" in end
+    end = f"All of it on one page: {finished / 'results/report.html'}\n"
+    assert end in finished.output
 
 
 def test_a_second_run_does_nothing(edited):

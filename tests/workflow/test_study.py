@@ -217,8 +217,6 @@ def test_shipped_experiments_are_targets_and_overlays(study):
     table = "results/cm08/tables/figure_1.csv"
     assert {f"table: {table}"} <= study.plan(*overlay, "--", "cm08")
     assert not any("/cm08/" in job for job in study.plan())
-    output = study.python(study.home / "scripts/tools/progress.py", "--", "study")
-    assert re.search(r"^study\s+(\d+)\s+\1\b", output, flags=re.MULTILINE), output
 
 
 def test_faults_name_the_files_of_the_study(study):
@@ -252,7 +250,7 @@ def test_another_workflow_takes_results_from_a_module(other):
     }
     other.write("more.yaml", "dp: {settings: {study: {restarts: 4}}}\n")
     output = other.snakemake("--configfile", "more.yaml", ok=False)
-    assert "error: kept/study holds results of" in output and "Traceback" not in output
+    assert "error: kept/ holds results of" in output and "Traceback" not in output
 
 
 @pytest.mark.parametrize(
@@ -276,7 +274,8 @@ def test_a_cache_is_shared_by_a_study_and_a_module(made, other, tmp_path):
     study = new(tmp_path / "study", made.home)
     for each in (study, other):
         each.environment = {"SNAKEMAKE_OUTPUT_CACHE": str(tmp_path / "cache")}
-    assert study.snakemake("--cache", "--", "results/data/survey.npz").count(" to cache.") == 2
+    study.snakemake("--cache", "--", "results/data/survey.npz")
+    assert study.log().count(" to cache.") == 2
     study.home = made.home.rename(tmp_path / "moved")
     try:
         other.replace("Snakefile", str(made.home), str(study.home))

@@ -178,13 +178,12 @@ def all_stand_ins():
 
 
 def stale_words(names):
-    """The report's arguments for the record and its stale digests.
-
-    There are none if all of these experiments ran at smaller sizes.
-    """
+    """The report's arguments for stale records; none if all of these experiments ran at smaller sizes."""
+    if sizes.toy(EXPERIMENTS[name] for name in names):
+        return []
     from reporting import stale  # slow to import, and few runs need it
 
-    return [] if sizes.toy(EXPERIMENTS[name] for name in names) else ["--stale", *stale.digests()]
+    return ["--stale", json.dumps(stale.changed())]
 
 
 # data.smk
@@ -432,7 +431,7 @@ def recommending():
 
 
 def recommendation_files():
-    files = [paths.RECOMMENDATIONS(), paths.ACROSS(), paths.ACROSS("png"), paths.SNAPSHOT()]
+    files = [paths.RECOMMENDATIONS(), paths.ACROSS(), paths.ACROSS("png")]
     return files if recommending() else []
 
 

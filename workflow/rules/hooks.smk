@@ -9,11 +9,16 @@ import subprocess
 import tempfile
 
 from snakemake.logging import logger
+from snakemake.settings.enums import Quietness
 from snakemake.shell import shell
 
 from snakemake.exceptions import LockException, WorkflowError
 
+from reporting import findings, forecast, terminal
 from study.jobs import alive, fork
+from study.jobs.files import read_csv
+
+MOST_FOLDERS = 5  # whose files are named at the end
 
 # When a signal arrives, Python writes its number into the second socket at once.
 ARRIVED, SIGNALS = socket.socketpair()
@@ -99,16 +104,16 @@ def begin(dag):
     """Before the first job, refuse to overwrite another configuration's results."""
     check_folders()
     jobs = list(dag.needrun_jobs(exclude_finished=False))
-    folders = {folder: made_of(folder) for folder in dict.fromkeys(map(folder_of, jobs)) if folder}
-    said = [records.refusal(folder, CONFIGURATION, made) for folder, made in folders.items()]
-    if any(paths.REPORT() in job.output for job in jobs):
-        said.append(records.refused_page(paths.REPORT(), CONFIGURATION, CONFIG["experiments"]))
+    writes = any(Path(path).is_relative_to(paths.results()) for job in jobs for path in job.output)
+    if writes and (left := records.left_behind(CONFIGURATION)):
+        print(left, file=sys.stderr)
+    said = [records.refusal(CONFIGURATION)] if writes else []
     said += map(refused_release, (job for job in jobs if job.rule.name == "release"))
     if any(said):
         sys.exit(f"error: {next(filter(None, said))}")
     try:
-        for folder, made in folders.items():
-            records.keep(folder, CONFIGURATION, made)
+        if writes:
+            records.keep(CONFIGURATION)
     except OSError as error:
         sys.exit(f"error: {paths.results()}/ cannot be written: {error}")
     alive.begin()
@@ -116,9 +121,39 @@ def begin(dag):
     if not only_releases(jobs):
         start_quickly()
     logger.addFilter(shown)
+    if TERMINAL:
+        TERMINAL.begin(
+            expected(jobs), Quietness.PROGRESS not in (workflow.output_settings.quiet or ())
+        )
     SIGNALS.setblocking(False)
     signal.set_wakeup_fd(SIGNALS.fileno(), warn_on_full_buffer=False)
     signal.signal(signal.SIGINT, interrupt)
+
+
+def watched():
+    """Take the terminal from Snakemake's own handler, and return what shows the run there.
+
+    None if this process is a job, this workflow is a module of another one, or Snakemake was asked for
+    more words (--verbose, --printshellcmds), for none at all, or for a plan only.
+    """
+    settings = workflow.output_settings
+    other = settings.verbose or settings.printshellcmds or settings.debug_dag or settings.dryrun
+    if MODULE or not workflow.is_main_process or other or Quietness.ALL in (settings.quiet or ()):
+        return None
+    for handler in logger.handlers:
+        if handler.name == "DefaultStreamHandler":
+            shows = terminal.Terminal(handler)
+            logger.removeHandler(handler)
+            logger.addHandler(shows)
+            return shows
+    return None  # a plug-in (--logger) has the terminal
+
+
+def expected(jobs):
+    """The id of each job -> its seconds on a processor, by the record of costs."""
+    values = {experiment.folder: experiment.values for experiment in EXPERIMENTS.values()}
+    outputs = {job.jobid: (job.rule.name, next(iter(job.output), None)) for job in jobs}
+    return forecast.seconds(outputs, values, read_csv(forecast.TABLE))
 
 
 def only_releases(jobs):
@@ -202,17 +237,14 @@ def folder_of(job):
 
     A workflow that uses this workflow as a module has other jobs.
     """
-    for path in map(Path, job.output):
-        if path.is_relative_to(paths.results()):
-            folder, _ = paths.split(path)
-            return folder if folder == "audit" or folder in FOLDERS else None
-    return None
+    return next(filter(None, map(folder_of_file, job.output)), None)
 
 
-def made_of(folder):
-    if folder == "audit":
-        return records.of_audit(AUDITS, CONFIG["seed"])
-    return records.of_experiment(FOLDERS[folder], CONFIG["seed"])
+def folder_of_file(path):
+    if not Path(path).is_relative_to(paths.results()):
+        return None
+    folder, _ = paths.split(path)
+    return folder if folder == "audit" or folder in FOLDERS else None
 
 
 def check_folders():
@@ -227,6 +259,8 @@ def check_folders():
 def end(dag, success, logs):
     """After the last job, name the results, explain killed jobs, and update the report."""
     alive.end()
+    if TERMINAL:
+        TERMINAL.end()
     if success:
         announce(dag)
     try:
@@ -235,18 +269,30 @@ def end(dag, success, logs):
         print(f"The report does not show this run: {error}", file=sys.stderr)
     if not success:
         explain_kills(logs)
+    if TERMINAL and TERMINAL.progress:
+        seconds = f"{TERMINAL.progress.elapsed():,.0f} seconds"
+        print(f"{seconds}; everything else is in {', '.join(map(str, logs))}", file=sys.stderr)
 
 
 def announce(dag):
-    """Print the requested result files, one line per folder."""
+    """Print what the run has found, and where: the report or, without it, the requested files."""
+    made = {str(path) for job in dag.targetjobs for path in job.output or job.input}
     folders = {}
-    for job in dag.targetjobs:
-        for path in map(Path, job.output or job.input):
-            folders.setdefault(path.parent, set()).add(path.name)
-    for folder, files in sorted(folders.items()):
-        print(f"{folder}/: {', '.join(sorted(files))}", file=sys.stderr)
-    if Path(paths.REPORT()).name in folders.get(Path(paths.results()), ()):
-        print(f"All of it on one page: {paths.REPORT()}", file=sys.stderr)
+    for path in map(Path, made):
+        folders.setdefault(path.parent, set()).add(path.name)
+    concerned = [
+        FOLDERS[each] for each in dict.fromkeys(map(folder_of_file, made)) if each in FOLDERS
+    ]
+    for sentence in findings.findings(concerned, made):
+        print(sentence, file=sys.stderr)
+    if paths.REPORT() in made:
+        print(f"All of it on one page: {Path(paths.REPORT()).resolve()}", file=sys.stderr)
+        return
+    shown = sorted(folders)[: MOST_FOLDERS if len(folders) <= MOST_FOLDERS else MOST_FOLDERS - 1]
+    for folder in shown:
+        print(f"{folder}/: {', '.join(sorted(folders[folder]))}", file=sys.stderr)
+    if len(shown) < len(folders):
+        print(f"and files in {len(folders) - len(shown)} more folders", file=sys.stderr)
 
 
 def explain_kills(logs):
@@ -262,7 +308,7 @@ def explain_kills(logs):
 
 
 def refresh_report(dag, success):
-    """Update the report, or mark it as stale.
+    """Update the report, or say that it does not show this run.
 
     After a success, an existing report of this configuration is updated. After a failure, a report of the
     existing results is always made.
@@ -283,21 +329,41 @@ def refresh_report(dag, success):
     if not success:
         concerned = {FOLDERS[f].name for f in set(map(folder_of, dag.jobs)) if f in FOLDERS}
         there = page["experiments"] if own else filter(has_results, CONFIG["experiments"])
-        written = report_what_there_is({*concerned, *there})
+        written = report_what_there_is({*concerned, *there}, outdated_by(dag))
     elif outdated and own:
-        written = report_what_there_is(page["experiments"])
-    if outdated and written != paths.REPORT() and page["experiments"]:
-        records.mark_stale(paths.REPORT())
+        written = report_what_there_is(page["experiments"], outdated_by(dag))
+    if outdated and written is None and page["experiments"]:
+        print(
+            f"{paths.REPORT()} does not show this run: the target partial_report of "
+            f"{records.called(page['configuration'])} renews it",
+            file=sys.stderr,
+        )
+
+
+def outdated_by(dag):
+    """Files of verdicts and recommendations that do not follow from the cells as this run leaves them."""
+    jobs = list(dag.needrun_jobs(exclude_finished=False))
+    wanted = {str(path) for job in jobs for path in job.output}
+    made = {str(path) for job in jobs if dag.finished(job) for path in job.output}
+    folders = {folder_of(job) for job in jobs if job.rule.name == "run"} & FOLDERS.keys()
+    changed = {FOLDERS[folder].axis() for folder in folders}
+    files = {path: {name} for name in EXPERIMENTS for path in verdict_paths(EXPERIMENTS[name])}
+    files[paths.RECOMMENDATIONS()] = {experiment.name for experiment in recommending()}
+    return [
+        path
+        for path, names in files.items()
+        if path not in made and (path in wanted or names & changed)
+    ]
 
 
 def has_results(name):
-    return Path(paths.MADE(folder=EXPERIMENTS[name].folder)).exists()
+    return Path(paths.results(EXPERIMENTS[name].folder)).exists()
 
 
-def report_what_there_is(names):
+def report_what_there_is(names, outdated=()):
     """Make a report of the existing results of these experiments; without names, of all listed ones.
 
-    Return the path of the report, or None after a failure.
+    outdated: files whose content it does not show. Return the report's path, or None after a failure.
     """
     words = []
     # A reading's results are shown by its main experiment.
@@ -310,10 +376,11 @@ def report_what_there_is(names):
         words.append(str(path))
     words = ["--configuration", *words, "--seed", str(CONFIG["seed"]), f"--of={CONFIGURATION}"]
     words += ["--stand-ins", all_stand_ins(), *stale_words(names), "--partial"]
-    words += ["--out-html", paths.REPORT(), "--out-costs", paths.COSTS()]
+    words += ["--outdated", *outdated, "--out-html", paths.REPORT(), "--out-costs", paths.COSTS()]
     job = [sys.executable, str(paths.HOME / "scripts/job.py"), "report"]
-    done = subprocess.run([*job, *words], check=False, text=True, stdout=-1)
+    done = subprocess.run([*job, *words], check=False, text=True, capture_output=True)
     if done.returncode:
+        print(done.stderr, end="", file=sys.stderr)
         return None
     written = done.stdout.strip()
     more = f"; {paths.REPORT()} shows more, and is kept" if written != paths.REPORT() else ""
@@ -325,3 +392,6 @@ def list_order(name):
     """Sort key: listed experiments first, in the configuration's order, then the others by name."""
     listed = CONFIG["experiments"]
     return (listed.index(name) if name in listed else len(listed), name)
+
+
+TERMINAL = watched()

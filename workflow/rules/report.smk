@@ -27,7 +27,6 @@ rule recommendations:
             for experiment in recommending()
             for cell in experiment.cells()
         ],
-        made=[paths.PROVENANCE(experiment=experiment.name) for experiment in recommending()],
         meta=[
             data_path(name, "json")
             for experiment in recommending()
@@ -46,7 +45,6 @@ rule recommendations:
         ),
         across=paths.ACROSS(),
         figure=paths.ACROSS("png"),
-        snapshot=paths.SNAPSHOT(),
     log:
         paths.RECOMMENDATIONS.log(),
     conda:
@@ -56,12 +54,10 @@ rule recommendations:
         mem_mb=memory(140),
         runtime=minutes(),
     params:
-        seed=CONFIG["seed"],
         library=lambda wildcards: digest("jobs/recommend.py"),
     shell:
-        'python "$DP_HOME/scripts/job.py" recommend --configuration {input.configuration} --seed {params.seed}'
-        " --out {output.questions} --out-across {output.across} --out-figure {output.figure}"
-        " --out-snapshot {output.snapshot} 2> {log}"
+        'python "$DP_HOME/scripts/job.py" recommend --configuration {input.configuration}'
+        " --out {output.questions} --out-across {output.across} --out-figure {output.figure} 2> {log}"
 
 
 rule report:
@@ -107,7 +103,7 @@ rule report:
         ),
     shell:
         'python "$DP_HOME/scripts/job.py" report --configuration {input.configuration} --seed {params.seed}'
-        " --of={params.of:q} --stand-ins {params.stand_ins:q} {params.stale} --out-html {output.html} --out-costs {output.costs} 2> {log}"
+        " --of={params.of:q} --stand-ins {params.stand_ins:q} {params.stale:q} --out-html {output.html} --out-costs {output.costs} 2> {log}"
 
 
 # The releases that a study asks for, on simulated rows. The file of rows is no input (see `release`), but

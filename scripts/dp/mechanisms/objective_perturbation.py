@@ -84,6 +84,20 @@ class Tilted(Mechanism):
         q = n * tolerance * (1 + loss.c * bound * bound / (d * lam)) / (loss.kappa * bound)
         return q ** (2 / 3) / (1 + q ** (2 / 3))
 
+    @classmethod
+    def checked_share(
+        cls, n: int, d: int, lam: float, bound: float, loss: losses.Loss, tolerance: float
+    ) -> float:
+        """`share`. Raises `Refused` if it leaves next to nothing for the tilt."""
+        share = cls.share(n, d, lam, bound, loss, tolerance)
+        if not share <= MOST:
+            least = cls.share(n, d, math.inf, bound, loss, tolerance)
+            raise Refused(
+                f"the output noise for a tolerance of {tolerance:g} would take all but a thousandth of "
+                f"epsilon: give a {'larger lambda' if least <= MOST else 'smaller tolerance'}"
+            )
+        return share
+
     def plan(self, n: int, d: int, **settings) -> Plan:
         """The `Plan` for the settings of a `guarantee`."""
         return self._plan(n, d, self.parameters(n, d, **settings))
@@ -102,13 +116,7 @@ class Tilted(Mechanism):
         # The ridge for all of epsilon is at most the ridge computed below for the tilt's part.
         _, ridge = self.tilt(n, p.epsilon, **settings)
         check_certifiable(n, d, p.lam + ridge, p.bound, loss, tolerance)
-        share = self.share(n, d, p.lam + ridge, p.bound, loss, tolerance)
-        if not share <= MOST:
-            least = self.share(n, d, math.inf, p.bound, loss, tolerance)
-            raise Refused(
-                f"the output noise for a tolerance of {tolerance:g} would take all but a thousandth of "
-                f"epsilon: give a {'larger lambda' if least <= MOST else 'smaller tolerance'}"
-            )
+        share = self.checked_share(n, d, p.lam + ridge, p.bound, loss, tolerance)
         left = (1 - share) * p.epsilon
         epsilon_b, ridge = self.tilt(n, left, **settings)
         scale = 2 * loss.kappa * p.bound / epsilon_b
@@ -127,6 +135,10 @@ class Tilted(Mechanism):
             f"share {plan.share:.3g} of epsilon, which belongs to this implementation, not to the source"
         )
 
+    def _noise(self, d, plan, draws, rng):
+        """Draws of the tilt."""
+        return self.law(d, plan.scale, draws, rng)
+
     def _loss(self, p):
         """The loss to minimise, which the plan must cover."""
         return getattr(p, "loss", "logistic")
@@ -139,19 +151,23 @@ class Tilted(Mechanism):
         n, d = stated_size(self.name, p, len(X)), X.shape[1]
         plan = self._plan(n, d, p)
         per_record = n / len(X)  # the solver's objective is a mean over the records
-        weights, info = minimise(
-            X,
-            y,
-            (p.lam + plan.ridge) * per_record,
-            linear=self.law(d, plan.scale, draws, rng),
-            loss=self._loss(p),
-            initial=None if p.fit is None else p.fit[0][0],
-            tolerance=plan.tolerance / 2 * per_record,
-        )
+        settings = {
+            "lam": (p.lam + plan.ridge) * per_record,
+            "tolerance": plan.tolerance / 2 * per_record,
+            "initial": None if p.fit is None else p.fit[0][0],
+        }
+        weights, info = self._minimised(X, y, p, plan, draws, rng, **settings)
         weights += self.law(d, plan.output_scale, draws, rng)
         status, named = info["status"], ("scale", "ridge", "output_scale")
         reported = {"gradient_norm": info["gradient_norm"], **{k: getattr(plan, k) for k in named}}
+        if "intercept" in info:
+            reported["intercept"] = info["intercept"]
         return Release(np.where((status == "ok")[:, None], weights, 0.0), status, reported)
+
+    def _minimised(self, X, y, p, plan, draws, rng, **settings):
+        """Weights near the minimisers, and info as from `minimise`, with "intercept" if there is one."""
+        linear = self._noise(X.shape[1], plan, draws, rng)
+        return minimise(X, y, linear=linear, loss=self._loss(p), **settings)
 
 
 @register("objective_perturbation")

@@ -50,15 +50,17 @@ last can exceed e if e - J >= m + t. Hence D_2(e - J): the additive mechanism's 
 
 *Replacing by a chain* over D0 + v + v', with the same Lambda: for e1 + e2 = e,
 
-    delta(e) <= D(e1) + e^e1 removal(e2),  e1 >= 0.
+    delta(e) <= addition(e1) + e^e1 removal(e2),  e1 >= 0, e2 >= 0.
 
-For epsilon <= 4 and d <= 100 the chain needs at most 0.07 % more scale than D_2.
+addition(e1) = 0 from e1 = m on, and removal(e2) = 0 from e2 = f(m) on. For epsilon <= 4 and d <= 100 the
+chain needs at most 0.07 % more scale than D_2 at Lambda = 2 R^2/epsilon (logistic).
 
-*Two signs* (log-cosh). Adding: log p/q <= max(0, l_v, l_-v), so 2 D(e). Removing: for e >= 2r, log p/q <=
-max(l_-v or l_v, e) by the sign of u. As b' -> w is monotone, u does not increase with -b'.v for a fixed
-part of b' orthogonal to v. So beyond one point, the sign of u is such that the shift points away from b'.
-Hence D(e) + D0(e), where D0 is D's part with b.v <= 0: there L > e forces ||b||/(R s) < (m/2)(m/e - e/m),
-so D0(e) <= P(Gamma(d) < (m/2)(m/e - e/m)). For smaller e, both signs count: 2 E (1 - e^(e - f(L)))_+.
+*Two signs* (log-cosh). Adding: log p/q <= max(0, l_v, l_-v), so 2 D(e). Removing costs no more than with
+one sign. By the sign of u, log p/q is at most f(l_-v) or f(l_v). Fix the part of b' orthogonal to v and let
+a = -b'.v. As b' -> w is monotone, u does not increase with a: u >= 0 up to some a_c, and u <= 0 beyond.
+Since l_v <= l_-v for a >= 0, and l_-v <= l_v for a <= 0, log p/q is at most f(l_-v) for all a if a_c >= 0,
+and at most f(l_v) for all a otherwise. Given the fixed part, b' has a density even in a, so l_-v and l_v
+have the same law.
 
 APPROXIMATE MINIMISERS. Let the gradient of the mean objective at the solver's point have norm at most tau.
 Given the exact minimiser, neighbours' points differ by at most 2 tau/lambda, so noise z with ||z|| ~
@@ -100,13 +102,14 @@ class Curvature:
             "log_cosh": (1.0, 0.0, -1.0),
         }[loss]
         at_cap = 1 + self.at(1.0) * r
-        peak = min(1.0, max(0.0, -self.c1 / (2 * self.c2)))
+        rising = self.c1 + 2 * self.c2 >= 0  # g grows up to the largest slope
+        peak = 1.0 if rising else self.c1 / (-2 * self.c2)
         self.tangents = [
-            (math.log(at_cap), max(0.0, -(self.c1 + 2 * self.c2) * r / at_cap)),
+            (math.log1p(self.at(1.0) * r), max(0.0, -(self.c1 + 2 * self.c2) * r / at_cap)),
             (math.log1p(self.at(peak) * r), 0.0),
         ]
 
-    def at(self, u):
+    def at(self, u: float | np.ndarray) -> float | np.ndarray:
         return np.maximum(self.c0 + u * (self.c1 + u * self.c2), 0.0)
 
     def kinks(self) -> tuple[float, float]:
@@ -117,21 +120,21 @@ class Curvature:
     def largest(self, x: float | np.ndarray) -> float | np.ndarray:
         """f(x): the maximum over u in [0, 1] of u x + log(1 + g(u) r), elementwise.
 
-        The function is concave in u. Its derivative vanishes where x (1 + g(u) r) + g'(u) r = 0.
+        The function is concave in u. Its derivative vanishes where x (1/r + g(u)) + g'(u) = 0.
         """
         x = np.asarray(x, dtype=float)
-        A, B = x * self.c2 * self.r, (x * self.c1 + 2 * self.c2) * self.r
-        C = x * (1 + self.c0 * self.r) + self.c1 * self.r
-        root = np.sqrt(np.maximum(B * B - 4 * A * C, 0.0))
-        # Both roots, in the form that does not cancel; the other one is C divided by their product with A.
-        q = -(B + np.copysign(root, B)) / 2
-        with np.errstate(divide="ignore", invalid="ignore"):
-            candidates = [np.zeros_like(x), np.ones_like(x), q / A, C / q]
-        values = []
-        for u in candidates:
-            u = np.clip(np.nan_to_num(u, nan=0.0, posinf=1.0, neginf=0.0), 0.0, 1.0)
-            values.append(u * x + np.log1p(self.at(u) * self.r))
-        return np.max(values, axis=0)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            A, B = x * self.c2, x * self.c1 + 2 * self.c2
+            C = x * (1 / self.r + self.c0) + self.c1
+            root = np.sqrt(np.maximum(B * B - 4 * A * C, 0.0))
+            # Both roots, in the form that does not cancel: q/A, and C/q, as their product is C/A.
+            q = -(B + np.copysign(root, B)) / 2
+            roots = q / A, C / q
+        best = np.maximum(math.log1p(self.c0 * self.r), x + self.tangents[0][0])  # at u = 0 and 1
+        for u in roots:
+            u = np.fmin(np.fmax(u, 0.0), 1.0)  # 0 if there is no such root
+            best = np.maximum(best, u * x + np.log1p(self.at(u) * self.r))
+        return best
 
 
 def pure_epsilon(m: float, curvature: Curvature, adjacency: str = REPLACE_ONE) -> float:
@@ -160,6 +163,11 @@ def pure_shift(epsilon: float, curvature: Curvature, adjacency: str = REPLACE_ON
     return low
 
 
+def _check(e):
+    if not e >= 0:
+        raise ValueError(f"needs an epsilon of at least 0, not {e}")
+
+
 class Ball:
     """The profile of an exact minimiser with the l2 tilt. m = k R/s for a scale s of ||b||."""
 
@@ -176,35 +184,20 @@ class Ball:
 
     def addition(self, e: float) -> float:
         """delta at e >= 0 of adding a record, for every Lambda."""
+        _check(e)
         return min(1.0, self.curvature.signs * self.additive(e))
 
     def removal(self, e: float) -> float:
         """delta at e >= 0 of removing a record."""
-        bound, signs = self.distance, self.curvature.signs
-        for J, t in self.curvature.tangents:
-            if e - J < t:
-                continue
-            if signs == 1:
-                bound = min(bound, self.additive(e - J))
-            elif J == 0:
-                bound = min(bound, self.additive(e) + self._away(e))
-            else:
-                bound = min(bound, 2 * self.additive(e - J))
+        _check(e)
+        free = [self.additive(e - J) for J, t in self.curvature.tangents if e - J >= t]
         J, t = self.curvature.tangents[0]
-        return bound if e - J >= t else min(bound, self._integrated(e))
-
-    def _away(self, e):
-        """A bound on D0(e), the part of D(e) with b.v <= 0."""
-        from scipy.special import gammainc
-
-        if e >= self.m:
-            return 0.0
-        if e == 0:
-            return 1.0
-        return float(gammainc(self.d, (self.m / e - e / self.m) * self.m / 2))
+        if e - J < t:  # at the first tangent, the integral is the same
+            free.append(self._integrated(e))
+        return min(self.distance, *free)
 
     def _integrated(self, e):
-        """`signs` E (1 - e^(e - f(L)))_+, for every Lambda."""
+        """E (1 - e^(e - f(L)))_+, for every Lambda."""
         from scipy.optimize import brentq
 
         c, m = self.curvature, self.m
@@ -220,12 +213,13 @@ class Ball:
         kinks = sorted(x for x in c.kinks() if max(least, -m) < x < m)
         pieces = pairwise([least, *kinks, math.inf])
         total = sum(l2.expected(gain, m, self.d, *piece) for piece in pieces)
-        return min(1.0, c.signs * total * (1 + l2.MARGIN))
+        return min(1.0, total * (1 + l2.MARGIN))
 
     def replacement(self, e: float) -> float:
         """delta at e >= 0 of replacing a record: by the direct bound, otherwise by the best chain."""
         from scipy.optimize import minimize_scalar
 
+        _check(e)
         bound = min(1.0, 2 * self.distance)
         for J, t in self.curvature.tangents:
             if self.curvature.signs == 1 and e - J >= self.m + t:
@@ -237,17 +231,20 @@ class Ball:
         def chain(e1):
             return self.addition(e1) + math.exp(e1) * self.removal(e - e1)
 
-        least, most = max(0.0, e - self.m - J), e - J - t  # splits at which only J is paid
-        start, stop = (least, most) if least < most else (0.0, e)
-        bound = min(bound, chain(start), chain(stop))
-        if bound > 0:
-            settings = {
-                "bounds": (start, stop),
-                "method": "bounded",
-                "options": {"xatol": 1e-5 * e},
-            }
-            bound = min(bound, float(minimize_scalar(chain, **settings).fun))
-        return bound
+        # Before `least`, the removal costs nothing, and after `most`, the addition.
+        least, most = max(0.0, e - float(self.curvature.largest(self.m))), min(e, self.m)
+        if least >= most:
+            return min(bound, chain(least))
+        splits = np.linspace(least, most, 9)
+        values = [chain(e1) for e1 in splits]
+        i = int(np.argmin(values))
+        best = minimize_scalar(
+            chain,
+            bounds=(splits[max(i - 1, 0)], splits[min(i + 1, 8)]),
+            method="bounded",
+            options={"xatol": 1e-5 * (most - least)},
+        )
+        return min(bound, values[i], float(best.fun))
 
     def delta(self, e: float, adjacency: str = REPLACE_ONE) -> float:
         """The larger delta of both directions, at e >= 0."""
@@ -303,10 +300,11 @@ def ball_shift(
     most = 1 / (parts * l2.scale(d, epsilon, delta))  # no tilt beats the additive mechanism
     if over(most) <= 0:
         return most
-    low = max(pure, 1e-9 * most)
+    # D(0) <= m/2, so the total variation distance alone allows m = delta/2.
+    low = max(pure, delta / 3, 1e-50)
     if over(low) > 0:
         return pure
-    m = brentq(over, low, most, xtol=1e-10 * most, rtol=1e-10)
+    m = math.exp(brentq(lambda y: over(math.exp(y)), math.log(low), math.log(most), xtol=1e-10))
     while over(m) > 0:
         m *= 1 - 2e-10
     return max(m, pure)

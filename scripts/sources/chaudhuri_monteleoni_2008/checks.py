@@ -1,15 +1,16 @@
-"""Checks of claims of Chaudhuri and Monteleoni (2008) about bounds and about the cost of privacy."""
+"""Checks of Chaudhuri and Monteleoni (2008): bounds, the cost of privacy, a proof, and a printed spread."""
 
 import itertools
 import math
 
 from checks.paired import fold_means, interval
+from checks.printed import numbers
 from checks.results import Missing
 from checks.statements import Outcome
 from sources.chaudhuri_monteleoni_2008 import excess_risk
 from study.configuration.inputs import NOTHING, RESULTS
 from study.configuration.kinds import check
-from study.configuration.options import Method, Options, Point
+from study.configuration.options import Method, Options, Point, Printed
 
 
 class BoundRatio(Options):
@@ -108,3 +109,45 @@ def degrades_less(results, *, first, second, without, **where):
         raise Missing("this run has none of these methods")
     holds = False if False in verdicts else None if None in verdicts else True
     return Outcome(holds, "rise of what privacy costs: " + "; ".join(texts), worst, 0.0)
+
+
+class PrintedSpread(Options):
+    mean: Printed
+    sd: Printed
+    half: float
+    count: int
+
+
+@check(NOTHING, PrintedSpread)
+def printed_spread(results, *, mean, sd, half, count):
+    """The standard deviation printed for `count` non-negative numbers is impossible for their mean.
+    Numbers with mean m spread most if all but one are 0; their standard deviation is then sqrt(count) m.
+    half: half a unit of the mean's last printed digit.
+    """
+    values = numbers(results, mean, sd)
+    most = math.sqrt(count) * (values[0] + half)
+    text = (
+        f"{mean} prints {values[0]:g}, at most {values[0] + half:g}: {count} numbers of that mean "
+    )
+    text += f"have a standard deviation of at most {most:.2g}; {values[1]:g} is printed"
+    return Outcome(values[1] > most, text, values[1], most)
+
+
+class ProvenAsClaimed(Point):
+    method: Method
+
+
+@check(RESULTS, ProvenAsClaimed)
+def proven_as_claimed(results, *, method, **where):
+    """In every cell of `where`, the proven epsilon of a method is at most its claimed epsilon."""
+    frame = results.cells(methods=method, **where)
+    if frame.empty:
+        raise Missing(f"this run has no cell of {method}")
+    if "epsilon_proven" not in frame:
+        raise Missing("the cells were not aggregated")
+    excess = (frame["epsilon_proven"] / frame["epsilon_claimed"]).max()
+    text = (
+        f"in {len(frame)} cells of {method} the proven epsilon is at most {excess:.6g} times "
+        f"the claimed one"
+    )
+    return Outcome(bool(excess <= 1 + 1e-9), text, float(excess), 1.0)

@@ -1,14 +1,19 @@
-"""Checks of claims of Einarsson (2018): the cost of steps against that of noise, and chosen lambdas."""
+"""Checks of Einarsson (2018): what steps and noise cost, chosen settings, widths, and equal methods."""
 
+import itertools
+import json
 import math
 
-from checks.paired import fold_means, interval
-from checks.results import Missing
+import numpy as np
+
+from checks.cells import counted_interval, ok, paired_rows, spell, why_failed
+from checks.paired import cell_of, difference, fold_means, interval
+from checks.results import Lost, Missing
 from checks.statements import Outcome
 from study import canonical
 from study.configuration.inputs import RESULTS
 from study.configuration.kinds import check
-from study.configuration.options import Method, Methods, Options, Sweeps
+from study.configuration.options import Method, Methods, Options, Place, Point, Sweeps
 
 
 class StepsCostMore(Options):
@@ -88,3 +93,143 @@ def lambda_falls_with_size(results, *, methods, rows, small, share, sweep):
         large,
         share,
     )
+
+
+class OptionFalls(Options):
+    method: Method
+    option: str
+    sweep: Sweeps | None = None
+    share: float = 1.0
+
+
+@check(RESULTS, OptionFalls)
+def option_falls(results, *, method, option, sweep, share):
+    """A searched option is smaller at the largest epsilon than at the smallest, for at least a `share` of
+    the training sizes. A tie does not count as smaller.
+    """
+    frame = results.cells(methods=method, sweep=sweep)
+    if "options" not in frame:  # a partial run may lack this column
+        raise Missing(f"the search of {option} has not run to its end")
+    chosen = frame["options"].map(lambda text: json.loads(text).get(option))
+    if chosen.isna().any() or frame["epsilon"].nunique() < 2:
+        raise Missing(f"this run did not search {option} of {method}")
+    frame = frame.assign(chosen=chosen).sort_values("epsilon")
+    ends = frame.groupby(["dataset", "train_size"])["chosen"].agg(["first", "last"])
+    falls = ends["first"] > ends["last"]
+    pairs = "; ".join(
+        f"n = {size}: {first:g} to {last:g}" for (_, size), first, last in ends.itertuples()
+    )
+    text = f"{option} from the smallest to the largest epsilon: {pairs}"
+    return Outcome(bool(falls.mean() >= share), text, float(falls.mean()), share)
+
+
+class SimilarEpsilons(Place):
+    method: Method
+    first: float
+    second: float
+    within: float
+
+
+@check(RESULTS, SimilarEpsilons)
+def similar_epsilons(results, *, method, first, second, within, **where):
+    """On every data set and at every training size, a method's mean errors at two epsilons differ by at
+    most `within`. This is an equivalence test, like `similar`.
+    """
+    pair = [
+        ok(results.cells(methods=method, epsilon=e, **where)).to_dict("records")
+        for e in (first, second)
+    ]
+    keys = ("dataset", "train_size")
+    gaps = []
+    for one, other in itertools.product(*pair):
+        if all(one[key] == other[key] for key in keys):
+            gap, *ends = difference(results, one, other, "error_mean")
+            low, high = counted_interval(results, one, "error_mean", gap, *ends)
+            gaps.append((abs(gap), low, high, one, other))
+    if not gaps:
+        raise Missing(f"{method} has no point at both epsilons")
+    gap, low, high, one, other = max(gaps, key=lambda point: point[0])
+    text = (
+        f"{method} at epsilon = {first:g} and {second:g}: {spell(one['error_mean'])} and "
+        f"{spell(other['error_mean'])} ({one['dataset']}, n = {one['train_size']:.0f}), difference "
+        f"[{spell(low)}, {spell(high)}]"
+    )
+    if any(point[1] > within or point[2] < -within for point in gaps):
+        holds = False
+    else:
+        holds = True if all(max(-point[1], point[2]) <= within for point in gaps) else None
+    return Outcome(holds, text, float(gap), within)
+
+
+class WidthAlongSize(Options):
+    method: Method
+    widens: list
+    narrows: list
+    sweep: Sweeps | None = None
+
+
+@check(RESULTS, WidthAlongSize)
+def width_along_size(results, *, method, widens, narrows, sweep):
+    """The interval of the mean error widens with training size at the epsilons `widens`, and narrows at
+    the epsilons `narrows`.
+
+    By the normal approximation, the rank correlation of width and training size, over k sizes, is
+    significant if its magnitude exceeds 1.96/sqrt(k - 1). The claim holds if the correlation is
+    significant in the stated direction on every data set at every epsilon. It fails if any correlation
+    is significant in the opposite direction.
+    """
+    frame = ok(results.cells(methods=method, sweep=sweep, epsilon=[*widens, *narrows]))
+    correlations = []
+    for (dataset, epsilon), curve in frame.groupby(["dataset", "epsilon"]):
+        widths = (curve["error_high"] - curve["error_low"]).rank()
+        if len(curve) < 4 or widths.isna().any():
+            raise Missing("this run has too few sizes, or no intervals, for a trend of widths")
+        correlation = widths.corr(curve["train_size"].rank())
+        wanted = 1 if any(math.isclose(epsilon, e) for e in widens) else -1
+        correlations.append(
+            (wanted * correlation, 1.96 / math.sqrt(len(curve) - 1), dataset, epsilon)
+        )
+    texts = [
+        f"{dataset}, epsilon = {canonical.epsilon(epsilon)}: rank correlation "
+        f"{(1 if epsilon in widens else -1) * value:.2f}"
+        for value, _, dataset, epsilon in correlations
+    ]
+    if any(value < -limit for value, limit, *_ in correlations):
+        holds = False
+    else:
+        holds = True if all(value > limit for value, limit, *_ in correlations) else None
+    value, limit, *_ = min(correlations)
+    return Outcome(holds, "; ".join(texts), float(value), limit)
+
+
+class Coincide(Point):
+    method: Method
+    other: Method
+    share: float = 1.0
+
+
+@check(RESULTS, Coincide)
+def coincide(results, *, method, other, share, **where):
+    """Two methods that ran separately have the same error in every draw, at a `share` or more of their
+    common points. If one method fails on a draw, the other must fail on the same draw.
+    """
+    same, worst = [], 0.0
+    pairs = paired_rows(results, method, other, "error_mean", where)
+    for pair in pairs:
+        cells = [cell_of(row) for row in pair]
+        draws = [results.draws(cell, "error") for cell in cells]
+        if any(errors is None for errors in draws):
+            raise Missing("there are no single draws to compare")
+        first, second = (np.asarray(errors, dtype=float) for errors in draws)
+        if np.isnan(first).all() and np.isnan(second).all():
+            raise Lost(why_failed(pair[0]) or "every draw failed")
+        alike = (np.isnan(first) == np.isnan(second)).all()
+        gap = float(np.nanmax(abs(first - second), initial=0.0)) if alike else math.inf
+        worst = max(worst, gap)
+        same.append(gap <= 1e-12)
+    reached = sum(same) / len(same)
+    text = (
+        f"{method} and {other} have the same errors, draw by draw, at {sum(same)} of {len(same)} points; "
+        f"no draw differs by more than {spell(worst)}"
+    )
+    return Outcome(reached >= share, text, reached, share)

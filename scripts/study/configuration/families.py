@@ -1,8 +1,9 @@
 """Combine lists of values into the candidates of a search, or into the methods of a family.
 
-A method with the key `vary` is a family: its name stands for several ordinary methods, its members.
+A method with the key `vary` is a family: it stands for several ordinary methods, its members.
 """
 
+import fnmatch
 import itertools
 import json
 import re
@@ -49,7 +50,7 @@ def _filled(template, values, write):
 
 
 def resolve(value, without, fail):
-    """Replace families' names in an experiment's configuration by their members' names.
+    """Put members in place of families, and labels in place of patterns in lists of methods.
 
     value: the validated configuration, which also gets the key "families". without: labels of members
     that an overlay removes.
@@ -65,36 +66,32 @@ def resolve(value, without, fail):
                 members[label] = _member(method, name, varied)
             else:
                 members[label] = method
-    if not any("vary" in method for method in methods.values()):
-        return
-    value["families"] = {
-        name: {"vary": list(methods[name]["vary"]), "title": methods[name].get("title")}
-        | {"members": own}
-        for name, own in families.items()
-    }
+    if families:
+        value["families"] = {
+            name: {"vary": list(methods[name]["vary"]), "title": methods[name].get("title")}
+            | {"members": own}
+            for name, own in families.items()
+        }
     value["methods"] = members
-    _searches(value, families)
     for entries in (value[s].values() for s in ("sweeps", "tables", "figures", "analyses")):
         for entry in entries:
             options = entry.get("options", {})
             for place, key in ((entry, "methods"), (options, "plain"), (options, "pretrained")):
                 if key in place:
-                    place[key] = named(place[key], families)
+                    place[key] = named(place[key], members)
             panels = options.get("panels")
             for title in panels if isinstance(panels, dict) else ():
-                panels[title] = named(panels[title], families)
-    for spec in value["published"].values():
-        spec["rows"] = [
-            row | ({"method": label} if label else {})
-            for row in spec["rows"]
-            for label in families.get(row.get("method"), [None])
-        ]
+                panels[title] = named(panels[title], members)
 
 
-def named(methods, families):
+def named(methods, labels):
+    """A list of methods with, in place of a pattern such as `private_m*`, the labels that it matches."""
     if not isinstance(methods, list) or not all(isinstance(name, str) for name in methods):
         return methods
-    return list(dict.fromkeys(one for name in methods for one in families.get(name, [name])))
+    found = []
+    for name in methods:
+        found += fnmatch.filter(labels, name) or [name]  # what no label matches is refused later
+    return list(dict.fromkeys(found))
 
 
 def _check_label(name, label, method, members, methods, fail):
@@ -124,15 +121,3 @@ def _member(method, name, values):
     lam = {key: value for key, value in values.items() if key == "lambda"}
     varied = {key: value for key, value in values.items() if key != "lambda"}
     return {"mechanism": name} | settings | lam | {"options": varied | method["options"]}
-
-
-def _searches(value, families):
-    """Replace a family's search by one search per member."""
-    searches = {}
-    for name, search in value["searches"].items():
-        for label in families.get(search["method"], [None]):
-            own = f"{name}_{label}" if label else name
-            searches[own] = search | ({"method": label} if label else {})
-            if label and value["methods"][label].get("search") == name:
-                value["methods"][label]["search"] = own
-    value["searches"] = searches

@@ -98,7 +98,6 @@ def of_checks(experiment, checks):
 def _of_check(experiment, check):
     """The cells that a check's options select."""
     values = check["options"]
-    families = experiment.values.get("families", {})
     chosen = {}
     for section, what in (
         ("sweeps", options.Sweep),
@@ -106,10 +105,6 @@ def _of_check(experiment, check):
         ("methods", options.Method),
     ):
         named = options.named(kinds.CHECKS[check["kind"]].options, values, what)
-        if section == "methods":
-            named = [
-                m for name in named for m in families.get(name, {"members": [name]})["members"]
-            ]
         chosen[section] = [name for name in experiment.values[section] if name in named]
         if named and not chosen[section] and section != "methods":
             return set()

@@ -22,6 +22,7 @@ Printed = NewType("Printed", str)  # the path of a number in the source
 PrintedAxis = NewType("PrintedAxis", str)  # the path of an axis's range in the source
 End = NewType("End", str)  # "smallest" or "largest"
 Axis = NewType("Axis", str)  # "epsilon" or "train_size"
+Operator = NewType("Operator", str)  # "=", "!=" or ">="
 Procedure = NewType("Procedure", str)  # a method, or another name, whose time an analysis measures
 Rows = NewType("Rows", dict)  # table column -> values; those of the column "method" are methods
 

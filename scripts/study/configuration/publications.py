@@ -1,7 +1,5 @@
 """Check that the names in experiments' `published`, `claims` and `defects` exist, before anything runs."""
 
-import itertools
-
 from dp.mechanisms import MECHANISMS
 from study import paths
 from study.configuration import families, kinds, option_checks, options
@@ -21,15 +19,10 @@ def check(experiments, sources, datasets):
     """Raise ConfigError unless every name in `published`, `claims` and `defects` exists.
 
     Overlays may add or remove methods and sweeps. So a name is valid if it is in the experiment's file or
-    in any overlay in config/. Also changes `experiments`: checks on a family become checks on its members.
+    in any overlay in config/.
     """
     files = source_files.experiments(experiments)
     names = _names(experiments, files)
-    members = {
-        name: {family: entry["members"] for family, entry in experiment.values["families"].items()}
-        for name, experiment in experiments.items()
-        if "families" in experiment.values
-    }
     for name, experiment in experiments.items():
         where = files[name][2] if name in files else lambda parts=(), name=name: name
         if not any(experiment.values[key] for key in ("published", "claims", "defects")):
@@ -57,9 +50,6 @@ def check(experiments, sources, datasets):
                 if key not in stated:
                     raise ConfigError(f"{place}: {source} has no such id{nearest(key, stated)}")
                 _statement(entry, place, valid, names, sources[source])
-                if members and "checks" in entry:
-                    checks = [_of_members(check, name, members) for check in entry["checks"]]
-                    entry["checks"] = list(itertools.chain(*checks))
 
 
 def _names(experiments, files):
@@ -76,51 +66,27 @@ def _names(experiments, files):
         layers = [experiment.values, own, *changed]
         names[name] = {
             key: list(dict.fromkeys(label for values in layers for label in _below(values, key)))
-            for key in ("methods", "sweeps", "analyses", "tables", "published")
+            for key in ("sweeps", "analyses", "tables", "published")
         }
+        names[name]["methods"] = [*experiment.methods, *_labels(_below(own, "methods"))]
         for changes in changed:
             merged = merge(_below(own, "methods"), _below(changes, "methods"))
-            names[name]["methods"] += _members(merged)
-        names[name]["methods"] += _members(_below(own, "methods"))
-        names[name]["methods"] += experiment.values.get("families", {})
+            names[name]["methods"] += _labels(merged)
     of = {name: experiment.axis() for name, experiment in experiments.items() if name not in names}
     return names | {name: names[axis] for name, axis in of.items()}
 
 
-def _members(methods):
-    """Labels of the members of all families, from values not yet validated."""
+def _labels(methods):
+    """Labels of all methods, with the members of families, from values not yet validated."""
     labels = []
     for name, method in methods.items():
         vary = _below(method, "vary")
-        if vary and all(isinstance(values, list) for values in vary.values()):
+        if not vary:
+            labels.append(name)
+        elif all(isinstance(values, list) for values in vary.values()):
             method = {"vary": vary} | ({"label": str(method["label"])} if "label" in method else {})
             labels += [label for label, _ in families.labels(str(name), method)]
     return labels
-
-
-def _of_members(check, name, members):
-    """The checks on members that replace a check on families.
-
-    members: experiment -> family -> its members. If a check lists methods, the list gets all members of a
-    family; otherwise there is one check per member.
-    """
-    fields, changed, single = options.fields(kinds.CHECKS[check["kind"]].options), {}, {}
-    for option, value in check["options"].items():
-        what = fields[option].type
-        if what is options.Method:
-            single[option] = members.get(name, {}).get(value, [value])
-        elif what is options.OtherMethod:
-            other = members.get(check["options"].get("experiment"), {})
-            single[option] = other.get(value, [value])
-        elif what == options.Methods | None:
-            if not isinstance(value, list):
-                value = members.get(name, {}).get(value, value)
-            changed[option] = families.named(value, members.get(name, {}))
-    return [
-        check
-        | {"options": check["options"] | changed | dict(zip(single, combination, strict=True))}
-        for combination in itertools.product(*single.values())
-    ]
 
 
 def _below(value, *keys):
@@ -186,12 +152,15 @@ def _options(values, kind, where, valid, names, source):
         options.Mechanism: (MECHANISMS, "mechanism"),
         options.End: (("smallest", "largest"), "value"),
         options.Axis: (("epsilon", "train_size"), "value"),
+        options.Operator: (("=", "!=", ">="), "operator"),
     }
     option_checks.check(
         kind.options, values, known, lambda place, text: ConfigError(f"{where}{place}: {text}")
     )
     for option, field in options.fields(kind.options).items():
-        if field.type is options.Printed:
+        if field.type in (options.Printed, options.Printed | float) and isinstance(
+            values[option], str
+        ):
             _printed(source, values[option], "number", f"{where}.{option}")
         if field.type is options.Mechanism:
             try:

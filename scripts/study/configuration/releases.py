@@ -99,14 +99,9 @@ def is_of(name, day):
 def check_place(release, folder):
     """Refuse if `folder` has a model that the budget book lacks: a second model would be published.
 
-    Also refuse a book, which says when rows were seen, in `folder` or another folder of releases.
+    Also refuse a book in `folder`, as `check_book` does.
     """
-    book = release.book.path.resolve()
-    if any(book.is_relative_to(Path(place).resolve()) for place in (folder, "releases")):
-        raise Refused(
-            f"the book {release.book.path} is among files that may be published, and it may not: move it "
-            f"beside the rows"
-        )
+    check_book(release, folder)
     there = Path(folder) / MODEL
     own = release.book.path / release.request.name / MODEL
     if there.exists() and not (own.exists() and there.read_bytes() == own.read_bytes()):
@@ -114,6 +109,16 @@ def check_place(release, folder):
             f"{there} is a model of this name that {release.book.path} did not make: what it has "
             f"cost is not in this book. Use the book that made it, or another name; "
             f"or take it away, if nobody has seen it"
+        )
+
+
+def check_book(release, folder="releases"):
+    """Refuse a book, which says when rows were seen, in `folder` or another folder of releases."""
+    book = release.book.path.resolve()
+    if any(book.is_relative_to(Path(place).resolve()) for place in (folder, "releases")):
+        raise Refused(
+            f"the book {release.book.path} is among files that may be published, and it may not: move it "
+            f"beside the rows"
         )
 
 

@@ -27,6 +27,7 @@ NAME = "^[A-Za-z0-9][A-Za-z0-9_]*$"
 # Keys whose values are compared with cells and names of a table.
 CODES = {"categories", "classes", "column", "label", "missing", "names"}
 CODES |= {"negative", "positive", "reference"}
+MERGE = "tag:yaml.org,2002:merge"  # of the key <<
 DECIMAL = re.compile(r"[+-]?((0|[1-9]\d*)(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 
 
@@ -50,7 +51,7 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
     def construct_mapping(self, node, deep=False):
         seen = set()
         for key_node, value_node in node.value:
-            if key_node.tag == "tag:yaml.org,2002:merge":
+            if key_node.tag == MERGE:
                 continue
             if not isinstance(key_node, yaml.ScalarNode):
                 raise yaml.constructor.ConstructorError(
@@ -69,7 +70,7 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
 
     def _check_codes(self, node, key):
         if isinstance(node, yaml.MappingNode):
-            nodes = [each for pair in node.value for each in pair]
+            nodes = [each for pair in node.value for each in pair if each.tag != MERGE]
         elif isinstance(node, yaml.SequenceNode):
             nodes = node.value
         else:

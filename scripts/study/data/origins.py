@@ -308,6 +308,8 @@ def public_facts(entry):
     return {
         "bound": table.bound,
         "coordinate_bound": table.coordinate_bound if own else None,
+        "column_bounds": list(table.column_bounds) or None,
+        "blocks": list(map(list, table.blocks)) or None,
         "columns": table.columns,
         "labels": dict(enumerate(classes)),
         **({"target": entry["target"]} if "target" in entry else {}),

@@ -44,6 +44,9 @@ class Table(NamedTuple):
         in the others.
     later: steps still to be applied to X. `columns` and the bounds describe rows after these steps.
     coordinate_bound: the public bound on every |x_j|, infinite if none is known besides `bound`.
+    column_bounds: d public bounds, one per |x_j|, () if there are none.
+    blocks: column numbers of each one-hot feature with `column_bounds`; each row has at most one of them
+        that is not 0.
     target: for numeric y, (name, low, high) of the target in its own units.
     """
 
@@ -57,6 +60,8 @@ class Table(NamedTuple):
     groups: tuple = ()
     later: PutOff = PutOff()
     coordinate_bound: float = np.inf
+    column_bounds: tuple = ()
+    blocks: tuple = ()
     target: tuple = ()
 
 
@@ -193,7 +198,9 @@ def scale_to_bounds(table: Table, /, **bounds) -> Table:
         where = [table.columns.index(name) for name in scaled]
         X[:, where] = 2 * (np.clip(X[:, where], low, high) - low) / (high - low) - 1
     bound = float(np.sqrt(len(scaled) + len(table.groups)))
-    return table._replace(X=X, bound=bound, coordinate_bound=1.0)
+    blocks = tuple(tuple(map(table.columns.index, group)) for group in table.groups)
+    ones = (1.0,) * len(table.columns)
+    return table._replace(X=X, bound=bound, coordinate_bound=1.0, column_bounds=ones, blocks=blocks)
 
 
 @step(private_rows=False)
@@ -208,7 +215,9 @@ def clip(table: Table, radius: float) -> Table:
     if not radius > 0:
         raise ValueError(f"clip: the radius must be positive, not {radius}")
     clipped = clip_rows(_finite(table.X, lambda X: X / radius))
-    return _changed(table, clipped, bound=1.0)
+    # A shorter row obeys the bounds and blocks of a longer one in its direction.
+    bounds = tuple(min(bound / radius, 1.0) for bound in table.column_bounds)
+    return _changed(table, clipped, bound=1.0, column_bounds=bounds, blocks=table.blocks)
 
 
 @step(private_rows=False)
@@ -219,6 +228,7 @@ def constant_feature(table: Table) -> Table:
         columns=(*table.columns, "constant"),
         bound=float(np.hypot(table.bound, 1.0)),
         coordinate_bound=max(1.0, table.coordinate_bound),
+        column_bounds=(*table.column_bounds, 1.0) if table.column_bounds else (),
     )
 
 
@@ -258,8 +268,9 @@ def min_max(table: Table) -> Table:
     low, high = _train(table).min(axis=0), _train(table).max(axis=0)
     middle, half = (low + high) / 2, (high - low) / 2
     X = np.clip((table.X - middle) / np.where(half == 0, 1.0, half), -1.0, 1.0)
-    bound = float(np.sqrt(len(table.columns)))
-    return _changed(table, X, bound=bound, coordinate_bound=1.0)
+    d = len(table.columns)
+    ones = (1.0,) * d
+    return _changed(table, X, float(np.sqrt(d)), coordinate_bound=1.0, column_bounds=ones)
 
 
 @step(private_rows=True)
@@ -292,9 +303,10 @@ def pca(table: Table, components: int) -> Table:
     return _changed(table, fitted.scores(table.X, components), 2 * table.bound, columns=columns)
 
 
-def _changed(table, X, bound=np.inf, coordinate_bound=np.inf, **other):
+def _changed(table, X, bound=np.inf, **other):
     """The table with other rows. Columns are no longer one-hot, and have no bounds unless given."""
-    return table._replace(X=X, bound=bound, coordinate_bound=coordinate_bound, groups=(), **other)
+    none = {"coordinate_bound": np.inf, "column_bounds": (), "blocks": (), "groups": ()}
+    return table._replace(X=X, bound=bound, **none | other)
 
 
 def _finite(X, change):

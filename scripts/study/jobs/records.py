@@ -1,23 +1,23 @@
-"""Record which configurations made the results in a folder, and what its report shows.
+"""Record which configuration a folder of results belongs to, and what its report shows.
 
 A configuration's name is its Snakemake arguments, such as "--configfile config/real.yaml", or "" for
 config/config.yaml alone.
 """
 
-import hashlib
 import html
 import json
-import os
 import re
 import shlex
 from pathlib import Path
 
-from study import lambdas, paths
+from study import paths
 from study.jobs.files import read_json, write_json
 
 # Only a report's beginning is read, because reports may be many megabytes long.
 HEAD = re.compile(r'<meta name="shows" content="([^"]*)">')
-HIDDEN = b'<p class="notice" id="stale" role="status" hidden>'
+# The folders of default runs and of runs with real data, which earlier versions wrote to DEFAULT, too.
+DEFAULT, OF_REAL = "results", "results-real"
+REAL = re.compile(r"--configfile \S*config/real\.yaml")
 
 
 def words(files, values):
@@ -40,65 +40,67 @@ def _called(file):
     return shlex.quote(str(file))
 
 
-def of_experiment(experiment, seed):
-    """Run file -> digest of all settings that determine its content, except code and data."""
-    digests = {}
-    for name, method in experiment.methods.items():
-        choice = experiment.values.get(lambdas.WORDS.get(method["lambda"]))
-        if method["lambda"] == "searched":
-            choice = choice[method["search"]]
-        draws = (experiment.split(name), experiment.values.get("restarts"))
-        digests[name] = _digest(seed, method, draws, choice)
-    return {experiment.run_path(cell): digests[cell.method] for cell in experiment.cells()}
+def refusal(configuration):
+    """Why a configuration may not write to the folder of results; None if it may.
 
-
-def of_audit(audits, seed):
-    """File of an attack -> digest of the settings that determine its content."""
-    return {
-        attack.path: _digest(seed, audits.attack(attack.mechanism, attack.label))
-        for attack in audits.attacks()
-    }
-
-
-def _digest(*settings):
-    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:8]
-
-
-def refusal(folder, configuration, made):
-    """Why a configuration may not make these files in a folder of results; None if it may.
-
-    A configuration may not replace a file that another configuration made with other settings. If both
-    recorded the same settings for the file, a later change of settings is assumed to apply to both.
+    A folder belongs to the first configuration that writes to it.
     """
-    known = _read(folder)
-    mine = known.get(configuration, {})
-    for other, theirs in known.items():
-        if other == configuration:
-            continue
-        for path, digest in theirs.items():
-            if made.get(path, digest) != digest != mine.get(path) and Path(path).exists():
-                return (
-                    f"{paths.results(folder)} holds results of {called(other)}, and {path} among "
-                    f"them would be replaced, since {called(configuration)} has other settings: "
-                    f"choose another folder (--config results=NAME, or `results: NAME` in an "
-                    f"overlay), or remove {paths.results(folder)}"
-                )
-    return None
+    owners = _owners()
+    if not owners or configuration in owners:
+        return None
+    return (
+        f"{paths.results()}/ holds results of {called(owners[0])}, and {called(configuration)} needs a "
+        f"folder of its own: choose one (--config results=NAME, or `results: NAME` in an overlay), or "
+        f"remove {paths.results()}/"
+    )
 
 
-def keep(folder, configuration, made):
-    known = _read(folder)
-    new = {
-        other: {path: d for path, d in theirs.items() if made.get(path, d) == d}
-        for other, theirs in known.items()
-    } | {configuration: made}
-    if new != known:
-        write_json(paths.MADE(folder=folder), new)
+def keep(configuration):
+    if not Path(paths.MADE()).exists():
+        write_json(paths.MADE(), {"configuration": configuration})
 
 
-def _read(folder):
-    path = Path(paths.MADE(folder=folder))
-    return read_json(path) if path.exists() else {}
+def _owners():
+    path = Path(paths.MADE())
+    return [read_json(path)["configuration"]] if path.exists() else [*_older(paths.results())]
+
+
+def _older(root):
+    """Configuration -> its existing run files, as earlier versions recorded them.
+
+    Several configurations could share a folder of results.
+    """
+    made = {}
+    for path in _older_files(root):
+        for configuration, files in read_json(path).items():
+            there = {file for file in files if Path(file).exists()}
+            made.setdefault(configuration, set()).update(there)
+    return made
+
+
+def _older_files(root):
+    folders = ("*", paths.reading("*", "*"))
+    return sorted(path for each in folders for path in Path(root).glob(f"{each}/logs/made.json"))
+
+
+def left_behind(configuration):
+    """Name once the real cells that an earlier version left in the folder of default runs, or None."""
+    if configuration and not REAL.fullmatch(configuration):
+        return None
+    older = _older(DEFAULT)
+    real = next(filter(REAL.fullmatch, older), None)
+    cells = older.get(real, set()) - older.get("", set())
+    if not cells:
+        return None
+    for path in _older_files(DEFAULT):
+        path.unlink()
+    experiments = ", ".join(sorted({Path(cell).parts[1] for cell in cells}))
+    return (
+        f"{DEFAULT}/ holds cells of {called(real)} ({len(cells):,} of {experiments}), which now writes to "
+        f"{OF_REAL}/. If this version of the code made them, take them there before its next run: "
+        f"`mkdir -p {OF_REAL} && cp -an {DEFAULT}/. {OF_REAL}/; rm -f {OF_REAL}/logs/made.json`; "
+        "there, Snakemake compares their dates only. Otherwise, leave them: that run makes them again."
+    )
 
 
 def called(configuration):
@@ -120,30 +122,3 @@ def shows_less(new, old):
     return new["configuration"] != old["configuration"] or any(
         count > counts.get(name, 0) for name, count in old["experiments"].items()
     )
-
-
-def refused_page(path, configuration, names):
-    """Why a report of these experiments may not replace the existing page; None if it may."""
-    old = page(path)
-    if old is None or old["configuration"] == configuration:
-        return None
-    lost = [name for name, count in old["experiments"].items() if count and name not in names]
-    return lost and (
-        f"{path} is the report of {called(old['configuration'])} and shows {', '.join(lost)} too, "
-        f"which {called(configuration)} does not list: choose another folder (--config results=NAME, "
-        f"or `results: NAME` in an overlay), or remove the page"
-    )
-
-
-def mark_stale(path):
-    """Make an existing report show that results have changed since it was written."""
-    path = Path(path)
-    times, text = path.stat(), path.read_bytes()
-    temporary = path.with_name(f".{path.name}.stale")
-    try:
-        temporary.write_bytes(text.replace(HIDDEN, HIDDEN.replace(b" hidden", b""), 1))
-        # Keep the modification time, because Snakemake compares it.
-        os.utime(temporary, ns=(times.st_atime_ns, times.st_mtime_ns))
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)

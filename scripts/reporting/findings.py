@@ -1,0 +1,75 @@
+"""What a run has found, in at most three sentences for the terminal."""
+
+from collections import Counter
+from pathlib import Path
+
+from reporting import record
+from study import paths
+from study.jobs.files import read_csv
+
+MOST = 3
+JUDGED = ("published", "claims", "defects")
+REFUTED = ("refutes", "exceeds")  # first words of the ledger's verdicts
+
+
+def findings(experiments, made):
+    """The sentences.
+
+    Parameters
+    ----------
+    experiments : list of Experiment
+        Those that the run was asked for. Experiments at smaller sizes than their files state have none.
+    made : set of str
+        The files that the run was asked for.
+    """
+    small = [experiment.name for experiment in experiments if experiment.values.get("smaller")]
+    said = []
+    if {paths.RECOMMENDATIONS(), paths.REPORT()} & made:
+        said += recommended(small)
+    said += [
+        sentence
+        for sentence in (
+            verdicts([experiment for experiment in experiments if experiment.name not in small]),
+            refuted() if {paths.LEDGER(), paths.REPORT()} & made else None,
+        )
+        if sentence
+    ]
+    return said[:MOST]
+
+
+def recommended(small):
+    """The report's first sentences: which method to use for each task."""
+    from reporting import answers  # imports the report's pictures
+
+    content = answers.answers(small)
+    leads = content["leads"] if content else ()
+    said = (f"{lead['task']}: {lead['method']}. {lead['text']}" for lead in leads)
+    return [sentence.replace("\u00a0", " ") for sentence in said]
+
+
+def verdicts(experiments):
+    """How many values, claims and defects of sources hold; None if nothing was judged."""
+    files = (
+        Path(paths.VERDICTS(experiment=experiment.folder, section=section))
+        for experiment in experiments
+        for section in JUDGED
+        if experiment.values.get(section)
+    )
+    counted = Counter(
+        record.outcome(row) for path in files if path.exists() for row in read_csv(path)
+    )
+    said = ", ".join(f"{count} {name}" for name, count in counted.most_common())
+    return f"Of {counted.total():,} values, claims and defects: {said}." if said else None
+
+
+def refuted():
+    """How many claimed epsilons the attacks refute; None without a ledger."""
+    path = Path(paths.LEDGER())
+    if not path.exists():
+        return None
+    rows = read_csv(path)
+    broken = {row["mechanism"] for row in rows if row["verdict"].startswith(REFUTED)}
+    return (
+        f"Attacks refute the claimed epsilon of {len(broken)} of "
+        f"{len({row['mechanism'] for row in rows})} mechanisms."
+    )

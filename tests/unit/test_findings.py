@@ -1,0 +1,67 @@
+"""At its end, a run says what it has found, in at most three sentences."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from checks import verdicts
+from reporting import findings
+from study import paths
+from study.jobs.files import write_csv
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv(paths.VARIABLE, raising=False)
+
+
+def experiment(name, **values):
+    return SimpleNamespace(name=name, folder=name, values=values)
+
+
+def test_verdicts_are_counted_over_the_experiments_of_full_size():
+    words = [verdicts.REPRODUCED, f"{verdicts.REPRODUCED} if x", verdicts.REPRODUCED]
+    for name in ("a", "b"):
+        published = paths.VERDICTS(experiment=name, section="published")
+        write_csv(published, ("verdict",), [[word] for word in words])
+    claims = paths.VERDICTS(experiment="a", section="claims")
+    write_csv(claims, ("verdict",), [[verdicts.UNDECIDED]])
+    asked = [
+        experiment("a", published=["x"], claims=["y"]),
+        experiment("b", published=["x"], smaller=["z"]),
+    ]
+    expected = "Of 4 values, claims and defects: 2 as stated, 1 under a reading, 1 undecided."
+    assert findings.findings(asked, set()) == [expected]
+    assert findings.findings(asked[1:], set()) == []
+
+
+def test_the_ledger_names_how_many_claims_attacks_refute():
+    rows = [
+        ("m", "exceeds: a"),
+        ("m", "consistent"),
+        ("n", "refutes the claim"),
+        ("o", "consistent"),
+    ]
+    write_csv(paths.LEDGER(), ("mechanism", "verdict"), rows)
+    assert findings.findings([], {paths.LEDGER()}) == [
+        "Attacks refute the claimed epsilon of 2 of 3 mechanisms."
+    ]
+    assert findings.findings([], {paths.TABLE(experiment="a", name="b")}) == []
+
+
+def test_there_are_three_sentences_at_most_and_recommendations_are_first(monkeypatch):
+    leads = [
+        {"task": f"To learn {what}", "method": "the best", "text": "It loses 1\u00a0%."}
+        for what in ("two classes", "a number")
+    ]
+    monkeypatch.setattr("reporting.answers.answers", lambda smaller: {"leads": leads})
+    write_csv(paths.LEDGER(), ("mechanism", "verdict"), [("m", "consistent")])
+    write_csv(
+        paths.VERDICTS(experiment="a", section="claims"), ("verdict",), [[verdicts.UNDECIDED]]
+    )
+    assert findings.findings([experiment("a", claims=["x"])], {paths.REPORT()}) == [
+        "To learn two classes: the best. It loses 1 %.",
+        "To learn a number: the best. It loses 1 %.",
+        "Of 1 values, claims and defects: 1 undecided.",
+    ]

@@ -334,11 +334,11 @@ def on_general_pairs(
             ]
         except Refused:
             continue
-        yield pair, delta, *min(results, key=_badness)
+        yield pair, delta, *min(results, key=badness)
 
 
-def _badness(result):
-    """Sort key of (`Replay`, `Guarantee`) that puts the worst first."""
+def badness(result: tuple) -> tuple[int, float]:
+    """Sort key of tuples that begin with a `Replay`, which puts the worst first."""
     found = result[0]
     return FINDINGS.index(found.finding), -(0.0 if math.isnan(found.epsilon) else found.epsilon)
 

@@ -7,11 +7,14 @@ import numpy as np
 
 from dp_audit.recorder import Parted, Recorder, Tape, plain
 
-__all__ = ["Run", "equal", "neighbours", "numbers_of", "run_both", "run_once", "words_of"]
+__all__ = [
+    *("Run", "equal", "neighbours", "numbers_of", "released_parts", "run_both", "run_once"),
+    "words_of",
+]
 
 
 class Run(NamedTuple):
-    """One run of a function: its tape and its release as `_parts`.
+    """One run of a function: its tape and its release as `released_parts`.
 
     released: None if the run failed. problem: why it failed, or "".
     """
@@ -26,7 +29,7 @@ def run_once(function: Callable, side: tuple, seed: int, tape: Tape) -> Run:
     X, y = (each.copy() if isinstance(each, np.ndarray) else each for each in side)
     try:
         with np.errstate(all="ignore"):
-            released = _parts(function(X, y, Recorder(np.random.PCG64(seed), tape)))
+            released = released_parts(function(X, y, Recorder(np.random.PCG64(seed), tape)))
         return Run(tape, released, "")
     except Parted:
         return Run(tape, None, "it uses other noisy values")
@@ -60,26 +63,26 @@ def neighbours(side: tuple) -> Iterator[tuple]:
         yield other
 
 
-def _parts(thing):
+def released_parts(thing: object) -> object:
     """A release as nested dictionaries, lists, arrays, numbers and words.
 
     Objects of any other class become dictionaries of their attributes, and sets and iterators lists.
     """
     thing = plain(thing)
     if isinstance(thing, Iterator | MappingView):
-        return [_parts(part) for part in thing]
+        return [released_parts(part) for part in thing]
     if isinstance(thing, dict):
-        return {key: _parts(value) for key, value in thing.items()}
+        return {key: released_parts(value) for key, value in thing.items()}
     if isinstance(thing, set | frozenset):
-        return sorted(map(_parts, thing), key=repr)
+        return sorted(map(released_parts, thing), key=repr)
     if isinstance(thing, tuple | list):
-        return list(map(_parts, thing))
+        return list(map(released_parts, thing))
     slots = [name for each in type(thing).__mro__ for name in vars(each).get("__slots__", ())]
     if hasattr(thing, "__array__") or callable(thing) or not (slots or hasattr(thing, "__dict__")):
         return thing
     fields = getattr(thing, "__dict__", {})
     fields = fields | {name: getattr(thing, name) for name in slots if hasattr(thing, name)}
-    return {"class": type(thing).__name__} | _parts(fields)
+    return {"class": type(thing).__name__} | released_parts(fields)
 
 
 def numbers_of(released: object) -> np.ndarray:

@@ -11,7 +11,7 @@ import importlib
 import sys
 from pathlib import Path
 
-EXTRAS = {"dp_accounting": "accounting", "sklearn": "learn"}  # module: the extra that installs it
+EXTRAS = {"dp_accounting": "accounting", "sklearn": "learn", "pytest": "test"}  # module: its extra
 
 
 def read() -> dict:

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from snakemake.common import NOTHING_TO_BE_DONE_MSG
-from snakemake_interface_logger_plugins.common import LogEvent
+from snakemake.logging import LogEvent
 
 EVERY = 30  # seconds
 LAST = 10  # lines of a failed job's log

@@ -6,7 +6,7 @@ import time
 
 import pytest
 from snakemake.common import NOTHING_TO_BE_DONE_MSG
-from snakemake_interface_logger_plugins.common import LogEvent
+from snakemake.logging import LogEvent
 
 from reporting import forecast, terminal
 from study import paths

@@ -156,8 +156,10 @@ def test_imports_are_direct_requirements(folders):
 
 
 def test_jobs_find_their_imports_in_the_conda_environment():
-    # Jobs do not import Snakemake; programs that a person starts do.
-    results = {name: path for name, path in imported("scripts").items() if name != "snakemake"}
+    # Jobs import neither Snakemake nor pytest; hooks, and programs that a person starts, do.
+    results = {
+        n: path for n, path in imported("scripts").items() if n not in ("snakemake", "pytest")
+    }
     missing = {name: path for name, path in results.items() if name not in conda()[1]}
     assert not missing, f"add to envs/environment.yaml: {missing}"
 

@@ -492,3 +492,12 @@ def test_attacks_on_the_same_pairs_refute_the_claim(mechanism, pair):
     assert audit.attack(mechanism(), pair, **arguments)["epsilon"] > 1.5
     sound = Summed() if mechanism is LargestNorm else AddRemoved()
     assert audit.attack(sound, pair, **arguments)["epsilon"] <= 1.0
+
+
+@pytest.mark.parametrize("options", [{"lam": 0.2}, {}])
+def test_a_tilt_of_the_softmax_loss_is_noise_that_is_added_to_no_value(options):
+    """Its solver adds the tilt to gradients, which are not released."""
+    options |= {"adjacency": "add-remove"}
+    name, pair = "softmax_objective_perturbation", "pulled_class"
+    replayed, _ = replay.of_mechanism(name, pair, 4.0, 1e-5, **options)
+    assert replayed.finding == replay.CHOICE

@@ -79,7 +79,7 @@ def minimise(
     X, y = np.asarray(X, dtype=float), np.asarray(y).astype(int)
     (n, d), restarts = X.shape, len(linear)
     rows = _Rows(X, y, classes)
-    tilt = linear.transpose(1, 2, 0).reshape(d * classes, restarts) / n
+    tilt = np.asarray(linear).transpose(1, 2, 0).reshape(d * classes, restarts) / n
     main = quasi_newton.main_directions(X[:: -(-n // SAMPLE)], np.random.default_rng(0))
     # At W = 0, the curvature is at most R^2/K.
     inverse = _InverseHessians(main, np.full(restarts, 1 / classes), np.full(restarts, lam))

@@ -118,6 +118,13 @@ def rows(data, meta, size):
     X = rng.uniform(-1, 1, (size, len(meta["columns"])))
     largest = meta["bound"] / np.linalg.norm(X, axis=1).max()
     X *= min(largest, (meta.get("coordinate_bound") or math.inf) / np.abs(X).max())
+    bounds = np.array(meta.get("column_bounds") or [math.inf] * X.shape[1])
+    shares = [*(np.abs(X) / bounds).max(axis=0)]
+    shares += [
+        np.abs(X[:, block]).sum(axis=1).max() / bounds[block[0]]
+        for block in meta.get("blocks") or []
+    ]
+    X /= max(1.0, *shares)
     classes = len(meta["labels"])
     signs = np.where(np.arange(size) % 2, -1, 1)
     return X, (np.arange(size) % classes if classes else signs).astype(np.int8)

@@ -413,7 +413,8 @@ def test_a_claim_that_only_a_replay_refutes_fails_the_audit_if_told_so(claiming)
     output = claiming.snakemake("--", "results/audit/claims/held.csv", ok=False)
     said = (
         "error: largest_norm claims epsilon 1, and the replay of the pair shortened_row says: refutes the "
-        "claim: the scale of noise depends on the rows. Correct the claim or the noise"
+        "claim: the scale of noise depends on the rows, and tells them apart. Correct the claim or the "
+        "noise"
     )
     assert said in output and "Traceback" not in output
     for name in ("noisy_mean", "largest_norm"):

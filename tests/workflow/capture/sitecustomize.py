@@ -31,7 +31,8 @@ def _write():
     scripts = _started_by_fork() or _started_by_itself()
     if scripts is None:
         return
-    modules = {name: module for name, module in sys.modules.items() if name != "__main__"}
+    main = sys.modules["__main__"]  # which multiprocessing knows by another name, too
+    modules = {name: module for name, module in sys.modules.items() if module is not main}
     paths = {name: getattr(module, "__file__", None) for name, module in modules.items()}
     files = {name: Path(path).resolve() for name, path in paths.items() if path}
     record = {

@@ -210,6 +210,7 @@ def test_modules_are_loaded_by_name_only_in_known_places():
                 results.add(path.relative_to(SCRIPTS).as_posix())
     assert results == {
         "dp/registry.py",
+        "dp_audit/programs.py",  # a program that a person names; no job imports it
         "study/configuration/kinds.py",  # a kind's module is digested with its job
         "study/data/readers_table.py",  # pyarrow, if it is installed
         "study/jobs/fork.py",  # imports what jobs import anyway

@@ -249,6 +249,8 @@ def test_nothing_that_was_not_paid_for_is_left(tmp_path):
         printed = release(folder, "own")
         assert list(content(folder / "releases/own")) == FILES
         searched = {"printed": printed} | texts(folder / "releases") | texts(folder / ".snakemake")
+        # The test's own folder has a number in its name, which may be one of the counts.
+        searched = {name: text.replace(str(tmp_path), "") for name, text in searched.items()}
         for text in forbidden(lines, data, seed):
             pattern = re.compile(
                 rf"(?<![\d.]){re.escape(text)}" if text[0].isdigit() else re.escape(text)

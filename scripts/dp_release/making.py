@@ -256,7 +256,8 @@ def _made(request, book, plan, data, header, maker):
     try:
         V, y = schema.rows(lines, request.rows)
         release = holdout.release if request.holdout else models.release
-        content = files.content(request, release(plan, V, y, begun.key), begun.spent, maker)
+        released = release(plan, V, y, begun.key)
+        content = files.content(request, released, begun.spent, maker, begun.day)
     except Exception:
         raise Refused(STOPPED) from None
     book.finish(request, content)

@@ -5,6 +5,7 @@ tilt are one Gaussian release, whose mu^2 is the sum of the parts' mu^2.
 """
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
 from numbers import Integral
@@ -13,7 +14,15 @@ from typing import NamedTuple
 import numpy as np
 
 from dp import losses
-from dp.inference import FLOOR, curvature_level, floored, linearise, logistic_change
+from dp.inference import (
+    FLOOR,
+    Intervals,
+    curvature_level,
+    floored,
+    linearise,
+    logistic_change,
+    wald,
+)
 from dp.mechanisms import MECHANISMS
 from dp.mechanisms.noise_aware import assumed, said
 from dp.proofs import gaussian_tilt
@@ -90,6 +99,15 @@ class Plan(NamedTuple):
         delta = composed(epsilon, one, mu, lattice.above(r), name)
         delta = Fraction(delta) * (1 + SLACK) + lattice.failure(epsilon, self.variation)
         return lattice.above(min(delta, Fraction(1)))
+
+    @property
+    def entries(self) -> Callable:
+        """What `statistics.sums` makes of each matrix."""
+        return statistics.vector
+
+    def described(self, release: "Release") -> "Described":
+        """The function `described`."""
+        return described(release)
 
     def guarantee(self) -> Guarantee:
         """The replace-one guarantee, with profile and reason.
@@ -413,7 +431,7 @@ def release(plan: Plan, V: np.ndarray, y: np.ndarray, key: bytes) -> Release:
     beside = [part for part in plan.noises if part != "weights"]
     if beside:
         point = statistics.within(result.floats("weights"), plan.longest)
-        values = statistics.sums(beside, problem, X, y, point)
+        values = statistics.sums(beside, problem, X, y, point, plan.entries)
         for part in beside:
             stream = Stream(key, part)
             result.parts[part] = lattice.released(values[part].tolist(), plan.noises[part], stream)
@@ -430,6 +448,12 @@ class Described(NamedTuple):
     covariance: np.ndarray
     answered: np.ndarray
     unresolved: np.ndarray
+
+    def intervals(
+        self, estimate: np.ndarray, covariance: np.ndarray, T: np.ndarray, answered: np.ndarray
+    ) -> Intervals:
+        """Intervals for coefficients (1, k) that are T weights plus constants."""
+        return wald(estimate, covariance, answered=answered)
 
 
 def described(release: Release) -> Described:

@@ -25,6 +25,7 @@ order of summation, the computed sum over n records differs from the exact one i
 """
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
@@ -65,9 +66,17 @@ def within(point: np.ndarray, longest: float) -> np.ndarray:
 
 
 def sums(
-    kinds: list[str], problem: Problem, X: np.ndarray, y: np.ndarray, point: np.ndarray
+    kinds: list[str],
+    problem: Problem,
+    X: np.ndarray,
+    y: np.ndarray,
+    point: np.ndarray,
+    entries: Callable | None = None,
 ) -> dict[str, np.ndarray]:
-    """Each kind's sum at the point (d,), as a vector. X: (n, d), multiples of 2^-20."""
+    """Each kind's sum at the point (d,), as a vector. X: (n, d), multiples of 2^-20.
+
+    entries: what makes a vector of a matrix or a number, None for `vector`.
+    """
     hi, lo = split(point)
     both, d = np.stack([hi, lo], axis=1), problem.d
     total = {kind: np.zeros(() if kind == SQUARE else (d, d)) for kind in kinds}
@@ -78,7 +87,7 @@ def sums(
         for kind in kinds:
             weight = _weights(kind, problem.loss, scores, y[rows])
             total[kind] += weight.sum() if kind == SQUARE else (block.T * weight) @ block
-    return {kind: vector(value) for kind, value in total.items()}
+    return {kind: (entries or vector)(value) for kind, value in total.items()}
 
 
 def _weights(kind, loss, scores, y):

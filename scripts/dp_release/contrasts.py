@@ -122,11 +122,11 @@ def table_map(body: Body) -> np.ndarray:
 
 
 def design(body: Body, u: float) -> np.ndarray:
-    """The mean (d, d) of x x' for a public design: uniform numbers, and levels that are equally frequent."""
+    """The mean (d, d) of x x' for a public design: see `norm_models.predicted`."""
     singles, blocks = body.singles, body.blocks
     M = np.zeros((body.count, body.count))
     for column in singles:
-        M[column, column] = u * u / 3
+        M[column, column] = u * u / 9
     if not blocks:
         M[-1, -1] = u * u  # the constant
     for a in blocks:

@@ -44,7 +44,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dp.inference import answered, wald
+from dp.inference import answered
 from dp_privacy.errors import Refused
 from dp_release import holdout, meaning, models, rows, statistics
 from dp_release.request import BUT_A_PREVIEW, PREMISES, WITHOUT_A_LOOK, Request
@@ -301,13 +301,13 @@ def table_of(
     """(table, estimates, covariance) in the columns' own units; each is None without a Hessian."""
     if statistics.HESSIAN not in release.parts:
         return None, None, None
-    described = models.described(release)
+    described = release.plan.described(release)
     estimates = T @ described.weights + shift
     with np.errstate(over="ignore", invalid="ignore"):  # bounds such as [0, 1e100] overflow
         covariance = T @ described.covariance @ T.T
         printed = answered(covariance[None], (T @ described.unresolved @ T.T)[None])
         some = np.diagonal(covariance) > 0
-        ends = wald(estimates[None], covariance[None], answered=printed & some)
+        ends = described.intervals(estimates[None], covariance[None], T, printed & some)
     keys = ("estimate", "standard_error", "low", "high", "p_value")
     table = []
     for j, name in enumerate(names):

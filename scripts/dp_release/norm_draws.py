@@ -16,8 +16,8 @@ coordinates that are not 0, their signs, and their sizes, which are the gaps of 
 The probability is at most 1, as 2k + 1 <= 2(k + i), cross_c(k) <= 2^c C(k + c, c) (Vandermonde), and the
 j-th smallest of the numbers 1 (q times), 1..c (for each block) is at most j.
 
-THE l2 LAW. `l2` draws, for a large whole K, G_0, .., G_d ~ N_Z(K^2), and with V = S^2 (sum of G_j^2)/K^2 the
-coordinates z_i ~ N_Z(V) (0 if V is 0). N_Z is the discrete Gaussian, gamma as in `lattice`'s lemma 1.
+THE l2 LAW. `l2` draws, for a large whole K, G_0, .., G_d ~ N_Z(K^2), and with V = S^2 (sum of G_j^2)/K^2
+the coordinates z_i ~ N_Z(V) (0 if V is 0). N_Z is the discrete Gaussian, gamma as in `lattice`'s lemma 1.
 
 LEMMA 1'. For d >= 2 and S >= 2, the law of z is within a total variation distance of
 

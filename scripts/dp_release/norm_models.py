@@ -157,9 +157,9 @@ class Plan(NamedTuple):
         reason = (
             f"by public bounds every row lies in a {_named(self.body)}; tilt with a density of "
             f"exp(-N(b)/s), N its norm, of which a row's slopes move the exponent by at most "
-            f"{float(m):.6g}; n lambda = {problem.n * problem.lam:.6g} beside the sum of the losses; weights "
-            f"with a gradient norm of at most {self.tolerance:.3g} in exact arithmetic, which are found on "
-            f"every data set; {', '.join(parts)}; all rounding is paid for, and tilts of a probability "
+            f"{float(m):.6g}; n lambda = {problem.n * problem.lam:.6g} beside the sum of the losses; "
+            f"weights with a gradient norm of at most {self.tolerance:.3g} in exact arithmetic, which are "
+            f"found on every data set; {', '.join(parts)}; all rounding is paid for, and tilts of a probability "
             f"below 1e-26, for which no weights may be found, "
         )
         if self.gaussian:
@@ -190,7 +190,7 @@ class Plan(NamedTuple):
         result = self.linearised(release.floats("weights"), hessian, own, scores)
         return result._replace(unresolved=result.covariance) if vague else result
 
-    def linearised(self, weights, hessian, own, scores=None) -> norm_tables.Described:
+    def linearised(self, weights, hessian, own, scores=None, **more) -> norm_tables.Described:
         """`norm_tables.linearised` for this plan. own: `noise_of` the Hessian."""
         level = None
         if not self.problem.loss.residual:
@@ -198,6 +198,7 @@ class Plan(NamedTuple):
         return norm_tables.linearised(
             *(weights, hessian, self.problem.n, self.problem.lam, self.tilt.noise),
             *(_variances(self.noises["weights"]), own, contrasts.span(self.body), scores, level),
+            **more,
         )
 
     def noise_of(self, part: str) -> norm_tables.Entries:
@@ -447,15 +448,16 @@ def _narrowest(at, shares):
 def predicted(plan: Plan) -> float:
     """The geometric mean of a table's standard errors, without the intercept, for a public design.
 
-    Numbers are uniform, levels equally frequent, columns independent, and all directions have the same
-    effect on the scores.
+    Columns are independent, numbers have a sixth of the bounds' distance as standard deviation, levels are
+    equally frequent, and all directions have the same effect on the scores. The known Hessian is not
+    floored, so a share that leaves it unresolved has wide intervals.
     """
     body = plan.body
     mean, size = TYPICAL[plan.problem.loss.name]
     M, basis = contrasts.design(body, float(plan.u)), contrasts.span(body)
     values, vectors = np.linalg.eigh(basis.T @ M @ basis)
     weights = size * basis @ (vectors / np.sqrt(values)) @ np.full(len(values), len(values) ** -0.5)
-    made = plan.linearised(weights, mean * M, plan.noise_of(statistics.HESSIAN))
+    made = plan.linearised(weights, mean * M, plan.noise_of(statistics.HESSIAN), floor=0.0)
     T = contrasts.table_map(body)
     if not len(T):
         T = basis.T
@@ -480,13 +482,10 @@ def table(n, body, u, epsilon, delta, loss="logistic", robust=False) -> Choice:
     if pure is None:
         return Choice(mixed, f"the law is mixed, because no pure table is possible: {refused}")
     ratio = predicted(pure) / predicted(mixed)
-    public = "by a forecast from public numbers, for independent columns"
-    if ratio <= NO_WIDER:
-        return Choice(
-            pure,
-            f"the law is pure, because {public}, its intervals are {ratio:.2f} times as wide as with a delta",
-        )
-    return Choice(
-        mixed,
-        f"the law is mixed, because {public}, intervals without a delta were {ratio:.2f} times as wide",
+    said = (
+        f"by a forecast from public numbers, for independent columns, its intervals are "
+        f"{max(ratio, 1 / ratio):.2f} times as {'wide' if ratio >= 1 else 'narrow'} as with a delta"
     )
+    if ratio <= NO_WIDER:
+        return Choice(pure, f"the law is pure, because {said}")
+    return Choice(mixed, f"the law is mixed and not pure: without a delta, {said}")

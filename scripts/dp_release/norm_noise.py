@@ -1,7 +1,8 @@
 """Releases with noise of a norm's law on a lattice: the theorem, and noise whose scale is rounded up.
 
 `tilt` has the notation, the solver and its certificate, `norm_draws` the samplers, and
-`dp.proofs.log_concave_tilt` the profile of an exact minimiser. r = 1/Lambda, as rows have norms of at most 1.
+`dp.proofs.log_concave_tilt` the profile of an exact minimiser. r = 1/Lambda, as rows have norms of at most
+1.
 
 A BODY is a product of intervals (singles) and cross-polytopes (blocks of columns, of which a row has at
 most one that is not 0). With the public u = `rows.Schema.each` 2^-20, every row has |v_j| <= u, and the
@@ -36,12 +37,12 @@ output noise's part of epsilon; below it, pure_epsilon counts the Jacobian.
 
 THEOREM 3 (the l2 law). Let z be `norm_draws.l2`, m = kappa/(S h), and all else as above. With eta' of lemma
 1' and delta_t the profile of the exact minimiser with the continuous l2 tilt, the release is (epsilon,
-delta_t(epsilon - D/(g S')) + (1 + e^epsilon) (eta' + beta))-DP. Proof. The same, with eta' for (h z, rounded b)
-in total variation; (iii) the second cost is at most D/(g S') almost surely.
+delta_t(epsilon - D/(g S')) + (1 + e^epsilon) (eta' + beta))-DP. Proof. The same, with eta' for the distance
+of h z and the rounded b; (iii) the second cost is at most D/(g S') almost surely.
 
 SECOND RELEASES at the released weights add their epsilon, or compose exactly if they are Gaussian. Let an
-epsilon_1-DP release be followed by a mu-GDP one. The first is dominated by randomised response (Kairouz, Oh,
-Viswanath 2015), the second by a normal pair, and adaptive composition by their product, so
+epsilon_1-DP release be followed by a mu-GDP one. The first is dominated by randomised response (Kairouz,
+Oh, Viswanath 2015), the second by a normal pair, and adaptive composition by their product, so
 
     delta(e) = (e^epsilon_1 G(e - epsilon_1) + G(e + epsilon_1))/(1 + e^epsilon_1),  G = the mu-GDP profile.
 
@@ -55,9 +56,9 @@ block's diagonal, each single with each block, and each pair of blocks. With com
 the exact ones, a part of p entries changes by at most D = 2 A_1 u^2/g + 4 p rho/g + p lattice points, so
 the release is (D/S)-DP, exactly.
 
-THE REACH. N(b)/(S h) ~ Gamma(d), so with t = d + sqrt(120 d) + 60 (`dp.noise.l2_laplace_reach`) N(b) > S h t has a
-probability of at most e^-60, and T = S h t sqrt(parts) + h sqrt(d)/2 (l2: with 1 for parts) has beta <=
-10^-26, also under the lattice's law. Beyond T the solver may fail. A *delta of 0* on a card is up to this
+THE REACH. N(b)/(S h) ~ Gamma(d), so with t = d + sqrt(120 d) + 60 (`dp.noise.l2_laplace_reach`) N(b) > S h
+t has a probability of at most e^-60, and T = S h t sqrt(parts) + h sqrt(d)/2 (l2: with 1 for parts) has
+beta <= 10^-26, also under the lattice's law. Beyond T the solver may fail. A *delta of 0* on a card is up to this
 (1 + e^epsilon) beta, and up to HMAC-SHA512, which is weaker.
 """
 

@@ -1,19 +1,20 @@
 r"""Estimates and intervals from releases with noise of a norm's law: post-processing.
 
 `dp.inference.linearise` explains the estimate and its covariance. Here noise is not isotropic, and some
-directions of weights change no score (`dp_release.contrasts`), so all is computed in the span of valid rows,
-in coordinates in which the Hessian's noise is at most as large in every direction as an isotropic noise of
-standard deviation `deviation` on its diagonal: `linearise`'s thresholds are in units of this deviation.
+directions of weights change no score (`dp_release.contrasts`), so all is computed in the span of valid
+rows, in coordinates in which the Hessian's noise is at most as large in every direction as an isotropic
+noise of standard deviation `deviation` on its diagonal. `linearise`'s thresholds are in units of this.
 
 THE TAILS. A coefficient's error is about normal but for the tilt's part a.b/n. Rather than with normal
 quantiles, intervals are made with those of a normal law with the random variance (1 - q) + q V, where q is
 the tilt's part of the variance, V ~ Gamma(3/k, k/3) has the mean 1, and k is the excess kurtosis of a.b
-(`Body.kurtosis`). This is the exact law for the l2 tilt, and for others agrees in the first five moments. For
-k <= 0, quantiles are normal.
+(`Body.kurtosis`). This is the exact law for the l2 tilt, and for others agrees in the first five moments:
+for the tilt alone and a level of seven, the 95 % quantile is 2.09, where the exact one is 2.11. For k <= 0,
+quantiles are normal.
 """
 
 import math
-from functools import cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -27,10 +28,11 @@ from dp.inference import (
     unselected,
 )
 from dp.inference import answered as answered_by
+from dp_privacy.profiles import nodes
 from dp_release.norm_noise import Noise
 
 LEVEL = 0.95
-NODES = 80
+PANELS = 40
 
 
 class Described(NamedTuple):
@@ -59,33 +61,40 @@ class Described(NamedTuple):
             sizes = np.abs(estimate / error)[0]
         reach, p = np.full(len(T), np.nan), np.full(len(T), np.nan)
         for j in np.flatnonzero(answered[0] & np.isfinite(part)):
-            reach[j] = quantile(float(part[j]), float(excess[j]))
-            p[j] = outside(float(sizes[j]), float(part[j]), float(excess[j]))
+            law = _up(part[j]), _up(excess[j])
+            reach[j], p[j] = quantile(*law), outside(float(sizes[j]), *law)
         reach = reach * error
         return Intervals(estimate, error, estimate - reach, estimate + reach, p[None])
 
 
+def _up(value):
+    """A number rounded up to hundredths, so that few laws are computed."""
+    return math.ceil(100 * float(value)) / 100
+
+
 @cache
 def _variances(excess):
-    """Nodes and weights of V."""
-    from scipy.special import roots_genlaguerre
+    """Nodes and weights of V, for an excess of at most 3: its density is then bounded."""
+    from scipy.stats import gamma
 
-    shape = 3 / excess
-    nodes, weights = roots_genlaguerre(NODES, shape - 1)
-    return nodes / shape, weights / weights.sum()
+    law = gamma(3 / excess, scale=excess / 3)
+    V, width = nodes(law.ppf(1e-20), law.isf(1e-20), PANELS)
+    weights = width * law.pdf(V)
+    return V, weights / weights.sum()
 
 
 def outside(size: float, part: float, excess: float) -> float:
     """P(|x| > size) for x of mean 0 and variance 1, by the module docstring. part: q. excess: k."""
     from scipy.special import ndtr
 
-    excess = round(excess, 3)
-    if excess <= 0.01 or part == 0:  # Gamma(300, ..) is a constant
+    excess = min(excess, 3.0)
+    if excess <= 0.01 or part == 0:  # Gamma(300, ..) is nearly a constant
         return float(2 * ndtr(-size))
     V, weights = _variances(excess)
     return float(2 * weights @ ndtr(-size / np.sqrt(1 - part + part * V)))
 
 
+@lru_cache(maxsize=1 << 14)
 def quantile(part: float, excess: float, level: float = LEVEL) -> float:
     """The size that `outside` exceeds with probability 1 - level, but not below the normal one."""
     from scipy.optimize import brentq
@@ -146,19 +155,20 @@ def linearised(
     basis: np.ndarray,
     scores: np.ndarray | None = None,
     level: float | None = None,
+    floor: float = FLOOR,
 ) -> Described:
     """`dp.inference.linearise` for noise that is not isotropic.
 
     weights (d,) and hessian (d, d): as released. output (d,): variances of the output noise. basis (d, k):
-    `contrasts.span`. scores (d, d): the mean of l'^2 x x', None for the Hessian. level: a lower bound on the
-    mean of l'', for logistic loss; None for residuals.
+    `contrasts.span`. scores (d, d): the mean of l'^2 x x', None for the Hessian. level: a lower bound on
+    the mean of l'', for logistic loss; None for residuals. floor: of eigenvalues, in deviations.
     """
     # Coordinates a with weights = basis @ W^(-1/2) a, so rows become W^(-1/2) basis' x.
     values, vectors = np.linalg.eigh(basis.T @ (entries.scales[:, None] ** 2 * basis))
     to = basis @ (vectors / np.sqrt(values)) @ vectors.T  # (d, k): rows' coordinates are to' x
     back = basis @ (vectors * np.sqrt(values)) @ vectors.T  # weights' coordinates are back' weights
-    deviation, k = entries.deviation, basis.shape[1]
-    H = floored((to.T @ hessian @ to)[None], FLOOR * deviation + 1e-300)[0]
+    deviation = entries.deviation
+    H = floored((to.T @ hessian @ to)[None], floor * deviation + 1e-300)[0]
     J = H if scores is None else floored((to.T @ scores @ to)[None], 0.0)[0]
     ridge, point = lam * to.T @ to, back.T @ weights
     inverse, pulled = np.linalg.inv(H), H + ridge

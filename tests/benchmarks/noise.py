@@ -2,9 +2,9 @@
 
     python tests/benchmarks/noise.py                    half a minute
 
-Scales are those of a release, 2^40 lattice points. A hull has blocks of five columns, and one of them is
-of numbers. The last column is the time of a Hessian's noise with all entries of d columns. The exit status is
-1 if a vector of 50 coordinates takes more than 50 ms.
+Scales are those of a release, 2^40 lattice points. A hull has blocks of five levels, and at least one
+number. The last column is the noise on a Hessian of d columns. The exit status is 1 if a vector of 50
+coordinates takes more than 50 ms.
 """
 
 import sys

@@ -84,7 +84,7 @@ class Budget(NamedTuple):
 
     @staticmethod
     def of(values: dict) -> "Budget":
-        """The budget {"epsilon": .., "delta": ..}.
+        """The budget {"epsilon": .., "delta": ..}; without a delta, it is pure.
 
         Parameters
         ----------
@@ -97,14 +97,15 @@ class Budget(NamedTuple):
         Raises
         ------
         dp_privacy.errors.Refused
-            Unless epsilon is positive and delta is between 0 and 1.
+            Unless epsilon is positive and delta is 0 or between 0 and 1.
         """
         try:
+            values = {"delta": 0} | values
             budget = Budget(*(Fraction(str(values[key])) for key in ("epsilon", "delta")))
         except (KeyError, ValueError, ZeroDivisionError):
             raise Refused("the budget needs an epsilon and a delta, which are numbers") from None
-        if not (budget.epsilon > 0 and 0 < budget.delta < 1):
-            raise Refused("the budget needs a positive epsilon, and a delta between 0 and 1")
+        if not (budget.epsilon > 0 and 0 <= budget.delta < 1):
+            raise Refused("the budget needs a positive epsilon, and a delta from 0 to below 1")
         return budget
 
 
@@ -411,7 +412,8 @@ class Book:
             stated |= {key: document[key] for key in STATED}
         except (ValueError, KeyError, TypeError):
             stated = {}
-        wanted = {key: getattr(request, key) for key in (*STATED, "epsilon", "delta")}
+        wanted = {key: getattr(request, key) for key in STATED}
+        wanted |= dict(zip(("epsilon", "delta"), map(float, request.cost), strict=True))
         wanted |= {"made_by": begun["made_by"], "spent": _summary(self.spent(k + 1), begun)}
         if any(stated.get(key) != value for key, value in wanted.items()):
             raise Refused(

@@ -106,7 +106,7 @@ def _units(document):
     for column in document["schema"]["columns"]:
         if column["kind"] != "category":
             continue
-        for level in column["values"]:
+        for level in column["values"] if "reference" in column else ():
             name = f"{column['name']}={level}"
             if name in units:
                 units[name] = f"{what} against {column['name']}={column['reference']}"

@@ -2,7 +2,7 @@
 
 Keys:
 
-    format        FORMAT
+    format        FORMAT, or LEVELS for noise of a norm's law
     name, title, method, unit, premise, rows (n, public), training_rows (without held-out rows)
     schema        `rows.Schema.facts`: columns in the file's order with bounds, categories, reference
                   levels, and replacements of missing cells; the target; the separator
@@ -33,7 +33,14 @@ Keys:
     date          the day on which the release began
     released_by, contact, labels  of the request, if it states them
 
-Models of older code have no date.
+Models of older code have no date. In LEVELS, rows are of map 2 (`dp_release.contrasts`), so the weights
+have other columns than the table and the coefficients, and there are further keys:
+
+    weight_columns  the columns of `weights` and of `parts`: all levels, and `constant` only without
+                  categories. A matrix in `parts` has the entries and factors of `norm_models.entries`
+    law           of the request; why: why the rule chose the law of the parts, or empty
+    parts, tilt   those with noise of a norm's law have {law: norm}: `scale` is then S of
+                  `dp_release.norm_noise`
 """
 
 import json
@@ -46,12 +53,13 @@ import numpy as np
 
 from dp.inference import answered
 from dp_privacy.errors import Refused
-from dp_release import holdout, meaning, models, rows, statistics
-from dp_release.request import BUT_A_PREVIEW, PREMISES, WITHOUT_A_LOOK, Request
+from dp_release import contrasts, holdout, meaning, models, rows, statistics
+from dp_release.norm_noise import Noise
+from dp_release.request import BUT_A_PREVIEW, GAUSSIAN, PREMISES, WITHOUT_A_LOOK, Request
 
 __all__ = ["Model", "load"]
 
-FORMAT = "dp-release 1"
+FORMAT, LEVELS = "dp-release 1", "dp-release 2"
 SILENT = "the release tells too little about this coefficient"
 UNITS = "its error is beyond the machine's numbers: state the columns' bounds in other units"
 PROFILE = (0.0, 0.125, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0)  # multiples of epsilon
@@ -62,6 +70,11 @@ MACHINE = (
     "The rows that were evaluated are those that were prepared, and the code that ran is the code that "
     "is named here.",
     "The number of rows is public.",
+)
+
+NEVER = (
+    "A tilt of a probability below 1e-26 is never drawn. A delta of 0 does not count it, just as no delta "
+    "counts that HMAC-SHA512 may be broken."
 )
 
 KEYS = (
@@ -80,13 +93,15 @@ class Model(NamedTuple):
         All of model.json.
     schema : dp_release.rows.Schema
     weights : numpy.ndarray, (d,)
-        Weights for rows of the schema.
+        Weights for rows of `reads`.
     coefficients : numpy.ndarray, (d,)
         Weights in the columns' own units, the intercept last.
     classes : list[str] or None
         Names of the labels -1 and 1, None for numbers.
     target : tuple of float or None
         A numeric target's bounds.
+    reads : dp_release.rows.Schema
+        Of the rows that the weights are for; its columns are other ones in `LEVELS`.
     """
 
     document: dict
@@ -95,6 +110,7 @@ class Model(NamedTuple):
     coefficients: np.ndarray
     classes: list[str] | None
     target: tuple[float, float] | None
+    reads: rows.Schema
 
 
 def load(path: str | Path) -> Model:
@@ -133,11 +149,14 @@ def parse(content: bytes) -> Model:
     """Read a model from its file's content. Raises `Refused` if it is no model."""
     try:
         document = json.loads(content, parse_constant=_no_number)
-        if document["format"] != FORMAT:
-            raise Refused(f"has another format than {FORMAT!r}")
+        if document["format"] not in (FORMAT, LEVELS):
+            raise Refused(f"has another format than {FORMAT!r} and {LEVELS!r}")
         for key in KEYS:
             document[key]
-        schema, target = rows.from_facts(document["schema"]), document["target"]
+        reads = schema = rows.from_facts(document["schema"])
+        target = document["target"]
+        if document["format"] == LEVELS:
+            reads = contrasts.all_levels(schema)
         model = Model(
             document,
             schema,
@@ -145,6 +164,7 @@ def parse(content: bytes) -> Model:
             np.array(document["coefficients"], dtype=float),
             document["classes"],
             target and (float(target["low"]), float(target["high"])),
+            reads,
         )
         _check(model)
         return model
@@ -170,14 +190,15 @@ def _no_number(word):
 def _check(model):
     """Raise `Refused`, or another error that `parse` catches, if a model is inconsistent."""
     document, d = model.document, model.schema.d
-    shapes = {"weights": (d,), "coefficients": (d,), "estimates": (d,), "covariance": (d, d)}
+    shapes = {"weights": (model.reads.d,), "coefficients": (d,), "estimates": (d,), "covariance": (d, d)}
     for key, shape in shapes.items():
         if document[key] is None and key in ("estimates", "covariance"):
             continue
         values = np.array(document[key], dtype=float)
         if values.shape != shape or not np.isfinite(values).all():
             raise Refused(f"{key} are not {' x '.join(map(str, shape))} numbers")
-    if document["columns"] != model.schema.names:
+    read = document.get("weight_columns", model.schema.names)
+    if document["columns"] != model.schema.names or read != model.reads.names:
         raise Refused("its columns are not those of its schema")
     table = document["table"]
     if table is not None and [row["column"] for row in table] != model.schema.names:
@@ -202,14 +223,13 @@ def content(
     """The content of model.json. spent, made_by, day: of the book."""
     measured = isinstance(made, holdout.Release)
     release, paid = (made.model, made.package) if measured else (made, made.plan)
-    plan, schema = release.plan, rows.from_facts(request.schema)
-    noises, target = plan.noises, schema.columns[schema.target]
-    T, shift = own_units(schema)
+    plan, (schema, T, shift) = release.plan, told(request)
+    target = schema.columns[schema.target]
     weights = release.floats("weights")
     guarantee = paid.guarantee()
     table, estimates, covariance = table_of(release, schema.names, T, shift)
     document = {
-        "format": FORMAT,
+        "format": FORMAT if request.law == GAUSSIAN else LEVELS,
         "name": request.name,
         "title": request.title,
         "method": request.method,
@@ -226,10 +246,10 @@ def content(
         "loss": {"name": plan.problem.loss.name, "tau": getattr(plan.problem.loss, "tau", None)},
         "lambda": plan.problem.lam,
         "parts": {
-            part: {"step": noises[part].step, "scale": noises[part].scale, "integers": integers}
+            part: _law(plan.noises[part]) | {"integers": integers}
             for part, integers in release.parts.items()
         },
-        "tilt": {"step": plan.tilt.noise.step, "scale": plan.tilt.noise.scale},
+        "tilt": _law(plan.tilt.noise),
         "weights": weights.tolist(),
         "coefficients": (T @ weights + shift).tolist(),
         "table": table,
@@ -238,17 +258,20 @@ def content(
         "holdout": made.document() if measured else None,
         "guarantee": {
             "epsilon": request.epsilon,
-            "delta": request.delta,
+            "delta": float(request.cost[1]),
             "adjacency": guarantee.adjacency,
             "reason": guarantee.reason,
             "profile": [[e * request.epsilon, paid.delta_at(e * request.epsilon)] for e in PROFILE],
-            "premises": _premises(request, spent),
+            "premises": _premises(request, spent, guarantee.delta),
             "meaning": meaning.meaning(guarantee.profile)._asdict(),
         },
         "spent": spent,
         "made_by": made_by,
         "date": day,
     }
+    if request.law != GAUSSIAN:
+        document |= {"weight_columns": request.read_as().names, "law": request.law}
+        document["why"] = request.why()
     for key in ("released_by", "contact", "labels"):
         if getattr(request, key):
             document[key] = getattr(request, key)
@@ -260,12 +283,25 @@ def written(document: dict) -> bytes:
     return (json.dumps(document, indent=1, allow_nan=False) + "\n").encode()
 
 
-def _premises(request, spent):
+def told(request: Request) -> tuple[rows.Schema, np.ndarray, np.ndarray]:
+    """(schema, T, shift): coefficients of the schema's columns, in their units, are T weights + shift."""
+    schema = rows.from_facts(request.schema)
+    if request.law == GAUSSIAN:
+        return schema, *own_units(schema)
+    return schema, *contrasts.own_units(schema, request.read_as())
+
+
+def _law(noise):
+    law = {"law": "norm"} if isinstance(noise, Noise) else {}
+    return {"step": noise.step, "scale": noise.scale} | law
+
+
+def _premises(request, spent, delta):
     premise = PREMISES[request.premise]
     if spent.get("settings_changed"):
         premise = premise.replace(WITHOUT_A_LOOK, BUT_A_PREVIEW)
     also = [f"Taken as public: {request.taken_as_public}."] if request.taken_as_public else []
-    return [premise, *also, *MACHINE]
+    return [premise, *also, *MACHINE, *([] if delta else [NEVER])]
 
 
 def own_units(schema: rows.Schema) -> tuple[np.ndarray, np.ndarray]:

@@ -247,7 +247,7 @@ def _names(data, separator):
 
 
 def _made(request, book, plan, data, header, maker):
-    schema = rows.from_facts(request.schema)
+    schema = request.read_as()
     lines = rows.split_lines(data, header)
     names = [column.name for column in schema.columns]
     if len(lines) != request.rows or (header and _names(data, schema.separator) != names):

@@ -159,8 +159,8 @@ class Plan(NamedTuple):
             f"exp(-N(b)/s), N its norm, of which a row's slopes move the exponent by at most "
             f"{float(m):.6g}; n lambda = {problem.n * problem.lam:.6g} beside the sum of the losses; "
             f"weights with a gradient norm of at most {self.tolerance:.3g} in exact arithmetic, which are "
-            f"found on every data set; {', '.join(parts)}; all rounding is paid for, and tilts of a probability "
-            f"below 1e-26, for which no weights may be found, "
+            f"found on every data set; {', '.join(parts)}; all rounding is paid for, and tilts of a "
+            f"probability below 1e-26, for which no weights may be found, "
         )
         if self.gaussian:
             reason += f"with a distance of {float(self.variation):.1g} in total variation"
@@ -480,12 +480,12 @@ def table(n, body, u, epsilon, delta, loss="logistic", robust=False) -> Choice:
         refused = str(error)
     mixed = mixed_table(n, body, u, epsilon, delta, loss, robust)
     if pure is None:
-        return Choice(mixed, f"the law is mixed, because no pure table is possible: {refused}")
+        return Choice(mixed, f"The law is mixed, as no pure table is possible: {refused}.")
     ratio = predicted(pure) / predicted(mixed)
     said = (
-        f"by a forecast from public numbers, for independent columns, its intervals are "
-        f"{max(ratio, 1 / ratio):.2f} times as {'wide' if ratio >= 1 else 'narrow'} as with a delta"
+        f"by a forecast from public numbers, for independent columns, a pure table's intervals are "
+        f"{ratio:.2f} times as wide as those of a mixed one"
     )
     if ratio <= NO_WIDER:
-        return Choice(pure, f"the law is pure, because {said}")
-    return Choice(mixed, f"the law is mixed and not pure: without a delta, {said}")
+        return Choice(pure, f"The law is pure: {said}.")
+    return Choice(mixed, f"The law is mixed: {said}.")

@@ -58,8 +58,8 @@ the release is (D/S)-DP, exactly.
 
 THE REACH. N(b)/(S h) ~ Gamma(d), so with t = d + sqrt(120 d) + 60 (`dp.noise.l2_laplace_reach`) N(b) > S h
 t has a probability of at most e^-60, and T = S h t sqrt(parts) + h sqrt(d)/2 (l2: with 1 for parts) has
-beta <= 10^-26, also under the lattice's law. Beyond T the solver may fail. A *delta of 0* on a card is up to this
-(1 + e^epsilon) beta, and up to HMAC-SHA512, which is weaker.
+beta <= 10^-26, also under the lattice's law. Beyond T the solver may fail. A *delta of 0* on a card is up
+to this (1 + e^epsilon) beta, and up to HMAC-SHA512, which is weaker.
 """
 
 import math

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from dp import losses
 from dp.mechanisms import MECHANISMS
 from dp_privacy.errors import Refused
-from dp_release import models, rows
+from dp_release import contrasts, models, norm_models, rows
 
 __all__ = ["PREMISES", "Request"]
 
@@ -33,11 +33,11 @@ BUT_A_PREVIEW = f"{WITHOUT_A_LOOK}, but for what a preview shows"  # if they cha
 class Method(NamedTuple):
     """A method of a release.
 
-    plan: (n, d, epsilon, delta, **options) -> `models.Plan`. numbers: whether the target is a number; None
-    allows numbers and two classes.
+    plan: (n, d, epsilon, delta, **options) -> `models.Plan` with Gaussian noise, None without one. numbers:
+    whether the target is a number; None allows numbers and two classes.
     """
 
-    plan: Callable
+    plan: Callable | None
     numbers: bool | None
     options: tuple[str, ...]
 
@@ -55,6 +55,15 @@ METHODS = {
     "noise_aware_logistic": Method(models.noise_aware_logistic, False, ("robust", *SHARES)),
     "noise_aware_log_cosh": Method(models.noise_aware_log_cosh, True, ("robust", "tau", *SHARES)),
     "gaussian_objective_perturbation": Method(_weights_alone, None, ("tau", "output", "radius")),
+    "knorm_objective_perturbation": Method(None, None, ("tau",)),
+}
+GAUSSIAN, PURE, MIXED, RULE = "gaussian", "pure", "mixed", "rule"
+TABLES = (GAUSSIAN, PURE, MIXED, RULE)
+LAWS = {  # of the noise that a method may have, first its own
+    "noise_aware_logistic": TABLES,
+    "noise_aware_log_cosh": TABLES,
+    "gaussian_objective_perturbation": (GAUSSIAN,),
+    "knorm_objective_perturbation": (PURE,),
 }
 
 
@@ -72,7 +81,7 @@ class Request(NamedTuple):
     unit : str
         Meaning of a row, in words.
     epsilon, delta : float
-        Cost of the release.
+        Cost of the release. Under the law "pure", delta is 0, and may be left out.
     method : str
         One of `METHODS`.
     premise : str
@@ -88,6 +97,9 @@ class Request(NamedTuple):
         Who publishes the model, and whom readers may ask, for its card.
     labels : dict
         Words for the table and the figure: of a column, and of a level as `column=level`.
+    law : str
+        Of the noise: "gaussian"; "pure" or "mixed" (`dp_release.norm_models`), for rows with all levels; or
+        "rule", which of these two a public rule chooses.
 
     Methods
     -------
@@ -126,6 +138,7 @@ class Request(NamedTuple):
     released_by: str = ""
     contact: str = ""
     labels: dict = {}
+    law: str = GAUSSIAN
 
     @staticmethod
     def parsed(values: dict) -> "Request":
@@ -145,6 +158,10 @@ class Request(NamedTuple):
         dp_privacy.errors.Refused
             For a missing or unknown key, or a value for which privacy is not proven.
         """
+        law = LAWS.get(values.get("method"), TABLES)[0]
+        values = {"law": law} | values
+        if values["law"] == PURE:
+            values = {"delta": 0.0} | values
         unknown = sorted(values.keys() - set(Request._fields))
         missing = sorted(set(Request._fields[:8]) - values.keys())
         if unknown or missing:
@@ -154,7 +171,11 @@ class Request(NamedTuple):
         for key in ("epsilon", "delta", "holdout"):
             if isinstance(values.get(key), int) and not isinstance(values[key], bool):
                 values[key] = float(values[key])
-        return Request(**values).checked()
+        request = Request(**values).checked()
+        if request.law == GAUSSIAN:
+            return request
+        stated = contrasts.with_references(rows.from_facts(request.schema))
+        return request._replace(schema=stated.facts)
 
     def checked(self) -> "Request":
         """The request itself. Raises `Refused` unless its release is provably private."""
@@ -166,16 +187,14 @@ class Request(NamedTuple):
             raise Refused(f"the premise is one of: {'; '.join(PREMISES)}")
         if not isinstance(self.rows, int) or isinstance(self.rows, bool) or self.rows < 1:
             raise Refused("state the number of rows, which is public")
-        for key in ("epsilon", "delta"):
-            value = getattr(self, key)
-            if not isinstance(value, float) or not 0 < value < math.inf:
-                raise Refused(f"{key} must be a positive number")
+        self._check_cost()
         if self.delta * self.rows > 1:
             raise Refused(
                 f"delta = {self.delta:g} is more than one over the {self.rows} rows, so a release of "
                 f"one whole row could satisfy it: make it far smaller"
             )
         self._check_method()
+        self._check_law()
         schema = rows.from_facts(self.schema)
         if METHODS[self.method].numbers not in (None, schema.numbers):
             other = [name for name, m in METHODS.items() if m.numbers in (None, schema.numbers)]
@@ -191,6 +210,26 @@ class Request(NamedTuple):
             raise Refused("the holdout is a share of the rows, between 0 and 1")
         self._check_words(schema)
         return self
+
+    def _check_cost(self):
+        pure = self.law == PURE and self.delta == 0 and isinstance(self.delta, float)
+        for key in ("epsilon",) if pure else ("epsilon", "delta"):
+            value = getattr(self, key)
+            if not isinstance(value, float) or not 0 < value < math.inf:
+                raise Refused(f"{key} must be a positive number")
+        if self.law == PURE and not pure:
+            raise Refused("the law pure spends no delta: leave it out")
+
+    def _check_law(self):
+        laws = LAWS[self.method]
+        if self.law not in laws:
+            raise Refused(f"{self.method} has the law {' or '.join(laws)}, not {self.law!r}")
+        if self.law == GAUSSIAN:
+            return
+        if self.holdout is not None:
+            raise Refused(f"a holdout is for the law {GAUSSIAN} alone: leave it out")
+        for key in self.options.keys() & set(SHARES):
+            raise Refused(f"the option {key!r} is for the law {GAUSSIAN} alone: leave it out")
 
     def _check_words(self, schema):
         for key in ("released_by", "contact"):
@@ -237,12 +276,40 @@ class Request(NamedTuple):
         -------
         dp_release.models.Plan
         """
-        schema, n = rows.from_facts(self.schema), self.rows if n is None else n
+        schema, n = self.read_as(), self.rows if n is None else n
         options = dict(self.options)
+        if self.law != GAUSSIAN:
+            return self._choice(schema, n).plan
         if METHODS[self.method].numbers is None:
             options["loss"] = "log_cosh" if schema.numbers else "logistic"
         try:
             return METHODS[self.method].plan(n, schema.d, self.epsilon, self.delta, **options)
+        except (TypeError, ValueError, ArithmeticError) as error:
+            raise Refused(f"{self.method}: {error}") from None
+
+    def read_as(self) -> rows.Schema:
+        """The schema of the rows that are released: of map 1 or, for noise of a norm's law, map 2."""
+        schema = rows.from_facts(self.schema)
+        return schema if self.law == GAUSSIAN else contrasts.all_levels(schema)
+
+    def why(self) -> str:
+        """Why the public rule chooses its law, in a sentence; empty if the law is stated."""
+        return self._choice(self.read_as(), self.rows).why if self.law == RULE else ""
+
+    def _choice(self, schema, n):
+        loss = losses.LogCosh(self.options.get("tau", 0.25)) if schema.numbers else "logistic"
+        body, u = contrasts.body(schema), Fraction(schema.each, rows.ONE)
+        robust = self.options.get("robust", schema.numbers)
+        about = n, body, u, self.epsilon
+        try:
+            if self.method == "knorm_objective_perturbation":
+                return norm_models.Choice(norm_models.weights_alone(*about, loss), "")
+            if self.law == PURE:
+                return norm_models.Choice(norm_models.pure_table(*about, loss, robust), "")
+            if self.law == MIXED:
+                made = norm_models.mixed_table(*about, self.delta, loss, robust)
+                return norm_models.Choice(made, "")
+            return norm_models.table(*about, self.delta, loss, robust)
         except (TypeError, ValueError, ArithmeticError) as error:
             raise Refused(f"{self.method}: {error}") from None
 
@@ -253,8 +320,9 @@ class Request(NamedTuple):
 
     @property
     def cost(self) -> tuple[Fraction, Fraction]:
-        """(epsilon, delta) as decimals, exactly as written."""
-        return Fraction(str(self.epsilon)), Fraction(str(self.delta))
+        """(epsilon, delta) as decimals, exactly as written; a delta of 0 if the rule chooses "pure"."""
+        delta = self.plan().delta if self.law == RULE else self.delta
+        return Fraction(str(self.epsilon)), Fraction(str(delta))
 
     def digest(self) -> str:
         """A digest. Keys that older requests do not have are left out at their defaults."""
@@ -270,7 +338,7 @@ class Request(NamedTuple):
 
 
 # Keys that came later than the first books.
-LATER = ("released_by", "contact", "labels")
+LATER = ("released_by", "contact", "labels", "law")
 
 
 def _check_option(key, value):

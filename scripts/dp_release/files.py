@@ -190,7 +190,12 @@ def _no_number(word):
 def _check(model):
     """Raise `Refused`, or another error that `parse` catches, if a model is inconsistent."""
     document, d = model.document, model.schema.d
-    shapes = {"weights": (model.reads.d,), "coefficients": (d,), "estimates": (d,), "covariance": (d, d)}
+    shapes = {
+        "weights": (model.reads.d,),
+        "coefficients": (d,),
+        "estimates": (d,),
+        "covariance": (d, d),
+    }
     for key, shape in shapes.items():
         if document[key] is None and key in ("estimates", "covariance"):
             continue

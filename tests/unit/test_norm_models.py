@@ -43,7 +43,7 @@ def coarse(loss, scale, output, tolerance=1e-3, lam=0.3, n=12, step=-2):
     """A plan for one column with few lattice points in its scales."""
     problem = tilt.Problem(n, 1, lam, loss, pull=100.0)
     noise = Noise(step, scale, Body(1))
-    spread = Noise(-12, output, Body(1), "hull")
+    spread = Noise(-9, output, Body(1), "hull")
     points = (2 * Fraction(tolerance) / Fraction(lam) + noise.spacing / (n * Fraction(lam))) / (
         spread.spacing
     ) + 1
@@ -92,15 +92,20 @@ def largest_ratio(one, other, floor=1e-13):
 
 def check_exact_losses():
     largest = 0.0
-    for loss, scale, name in itertools.product((LOGISTIC, LOG_COSH), (5, 12), ERRORS):
+    for loss, scale, name in itertools.product((LOGISTIC, LOG_COSH), (5, 160), ERRORS):
         rng = generator(301, loss.name, scale, name)
         x, y, x2, y2 = neighbours_1d(loss, rng, share=1.0)
-        plan = coarse(loss, scale, output=2000, step=-3 if loss.residual else -1)
+        step, tolerance = (-3 if loss.residual else -1), 1e-3
+        if scale > 5:
+            # All others pull to one side, so the last record changes the tilt's size by 2 kappa.
+            x[:-1] = x2[:-1] = y[:-1] = y2[:-1] = 1.0
+            step, tolerance = step - 4, 1e-5
+        plan = coarse(loss, scale, 40, tolerance, step=step)
         first, second = ERRORS[name]
         found = largest_ratio(law(plan, x, y, first), law(plan, x2, y2, second))
         assert found <= float(plan.certain)
         largest = max(largest, found / float(plan.certain))
-    assert largest > 0.6  # the bound is nearly attained, so a smaller one would be refuted
+    assert largest > 0.65  # the bound is nearly attained, so half of it would be refuted
 
 
 def test_exact_losses_are_at_most_the_theorems():
@@ -109,7 +114,7 @@ def test_exact_losses_are_at_most_the_theorems():
 
 def test_without_the_output_noise_nothing_is_pure():
     x, y, x2, y2 = neighbours_1d(LOGISTIC, generator(302), share=0.37)
-    plan = coarse(LOGISTIC, 8, output=200, tolerance=1e-9)
+    plan = coarse(LOGISTIC, 8, output=40, tolerance=1e-9)
     bare = [law(plan, *data, ERRORS["none"][0], noisy=False) for data in ((x, y), (x2, y2))]
     assert largest_ratio(*bare) == math.inf
 
@@ -213,7 +218,7 @@ def test_released_matrices_are_the_rows_plus_noise_of_the_stated_variance(body):
         errors = np.array(errors) / np.sqrt(norm_models._variances(plan.noises["hessian"]))
         size = np.linalg.norm(errors, axis=1) / math.sqrt(errors.shape[1])
         assert 0.8 < size.mean() < 1.2
-        assert abs(errors.mean()) < 0.1
+        assert abs(errors.mean()) < 0.2
 
 
 # ---- composition
@@ -525,7 +530,7 @@ def coverage(name, n, epsilon, law, releases):
 def test_intervals_cover(name, law):
     share, count = coverage(name, 3000, 1.0, law, 60)
     assert (count > 50).all() and share.mean() >= 0.9
-    assert (share >= 0.9 - 3 * math.sqrt(0.09 / count)).all()
+    assert (share >= 0.9 - 3 * np.sqrt(0.09 / count)).all()
 
 
 @pytest.mark.slow

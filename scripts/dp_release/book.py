@@ -146,7 +146,8 @@ class Spent(NamedTuple):
     def beside(self, request: Request) -> str:
         """What a release would cost, and what is spent, as a sentence each."""
         return (
-            f"The release would cost epsilon {request.epsilon:g} and delta {request.delta:g}. Spent are "
+            f"The release would cost epsilon {request.epsilon:g} and delta "
+            f"{float(request.cost[1]):g}. Spent are "
             f"epsilon {float(self.epsilon):g} of {float(self.budget.epsilon):g} and delta "
             f"{float(self.delta):g} of {float(self.budget.delta):g}."
         )

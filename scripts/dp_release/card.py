@@ -260,13 +260,24 @@ def _promise(document):
     return (
         f"The unit is a row: {document['unit']}. If all values of one row changed, what is published would "
         f"come out with {probabilities} probabilities. So whoever sees it, and even knows all other rows, "
-        f"{learns} about a single row. Somebody who must choose between two possible contents of a row is "
+        f"{learns} about a single row. {_delta(document)}Somebody who must choose between two possible contents of a row is "
         f"right at most {_up(meaning['right'])} in 100 times; without the release, {100 * guess:g}. "
         f"Somebody who accuses rows of having a certain content:\n\n"
         f"| falsely accused, of 100 | rightly accused, of 100, at most |\n|---|---|\n"
         + "".join(f"| {100 * share:g} | {_up(value)} |\n" for share, value in power.items())
         + "\nThe guarantee is for one row. If a person, or another group, has several rows, group privacy "
         f"leaves them less:\n\n{_groups(document['guarantee'])}"
+    )
+
+
+def _delta(document):
+    """What a delta of 0 means."""
+    if document["guarantee"]["delta"]:
+        return ""
+    return (
+        "Delta is 0: no outcome, however unlikely, may come out with a probability that changes by more "
+        "than the factor e^epsilon. (With a delta above 0, outcomes of a total probability of delta may "
+        "tell more.) "
     )
 
 
@@ -431,7 +442,7 @@ def _fields(document):
         "Threat model": "whoever sees all that is published, with any other knowledge and any "
         "computing power that does not break HMAC-SHA512",
         "Algorithm": f"`{document['method']}`: {guarantee['reason']}",
-        "Randomness": "discrete Gaussian noise, exactly drawn from a key of 256 bits of the operating "
+        "Randomness": f"{_noise(document)}, exactly drawn from a key of 256 bits of the operating "
         "system, which was overwritten and deleted afterwards; disks and backups may keep it",
         "Implementation": "integers on a lattice; rounding is paid for; code "
         f"`{document['made_by']['code'][:12]}`, {_versions(document)}",
@@ -446,6 +457,12 @@ def _fields(document):
     lines = ["| field | claim |", "|---|---|"]
     lines += [f"| {key} | {_cell(value)} |" for key, value in fields.items()]
     return "\n".join(lines)
+
+
+def _noise(document):
+    laws = [each.get("law", "gaussian") for each in (document["tilt"], *document["parts"].values())]
+    told = {"norm": "noise of a norm's law on a lattice", "gaussian": "discrete Gaussian noise"}
+    return " and ".join(told[law] for law in dict.fromkeys(laws))
 
 
 def _versions(document):

@@ -50,6 +50,28 @@ def _categories(schema):
     return [k for k in schema.used if isinstance(schema.columns[k], rows.Category)]
 
 
+def releveled(V: np.ndarray, stated: rows.Schema, levels: rows.Schema) -> np.ndarray:
+    """Simulated rows of map 2 from valid ones of map 1 (n, d), neither of them shortened."""
+    parts, at = [], 0
+    for k in stated.used:
+        column = stated.columns[k]
+        if isinstance(column, rows.Number):
+            parts.append(np.trunc(V[:, at : at + 1] * (levels.each / stated.each)))
+            at += 1
+            continue
+        others = [value for value in column.values if value != column.reference]
+        found = V[:, at : at + len(others)] != 0
+        at += len(others)
+        for value in column.values:
+            some = (
+                ~found.any(axis=1) if value == column.reference else found[:, others.index(value)]
+            )
+            parts.append(levels.each * some[:, None])
+    if levels.constant is not None:
+        parts.append(np.full((len(V), 1), levels.each))
+    return np.concatenate(parts, axis=1).astype(np.int32)
+
+
 def body(schema: rows.Schema) -> Body:
     """The body in which rows of map 2 lie."""
     blocks, place = [], 0

@@ -58,7 +58,7 @@ except ImportError as error:
 from dp_privacy.errors import Refused
 from dp_release import files, making, rows, using
 from dp_release.book import LINES, Book, Budget
-from dp_release.request import Request
+from dp_release.request import ALONE, PURE, Request
 
 __all__ = ["PrivateClassifier", "PrivateRegressor"]
 
@@ -93,6 +93,7 @@ class _Private(BaseEstimator):
         holdout=None,
         premise=None,
         spend=False,
+        law="gaussian",
     ):
         self.release = release
         self.book = book
@@ -108,6 +109,7 @@ class _Private(BaseEstimator):
         self.holdout = holdout
         self.premise = premise
         self.spend = spend
+        self.law = law
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -206,8 +208,9 @@ class _Private(BaseEstimator):
     def _asked(self, X, y):
         """(request, book, the rows as a file's content, private sentences about inferred types)."""
         _check_caller()
+        pure = self.law == PURE or self.method == ALONE
         for name in _STATED:
-            if getattr(self, name) is None:
+            if getattr(self, name) is None and not (name == "delta" and pure):
                 raise Refused(f"state {name}: nothing of it is taken from the rows")
         if y is None:
             raise Refused(
@@ -231,6 +234,8 @@ class _Private(BaseEstimator):
             _check_values(column)
             _check_type(column, each, label=column is target)
         data = _table(_read(records, columns), _read_labels(labels, target))
+        law = PURE if pure else self.law
+        spends = {} if pure and self.delta is None else {"delta": self.delta}
         request = Request.parsed(
             {
                 "name": self.release,
@@ -238,7 +243,8 @@ class _Private(BaseEstimator):
                 "rows": self.n_rows,
                 "unit": self.unit,
                 "epsilon": self.epsilon,
-                "delta": self.delta,
+                **spends,
+                "law": law,
                 "method": self.method or self._METHOD,
                 "options": self.options or {},
                 "holdout": self.holdout,
@@ -258,7 +264,7 @@ class _Private(BaseEstimator):
         """Refuse a new name without `spend`, stating its cost. This creates no book."""
         if self.spend is True:
             return
-        cost, said = (request.epsilon, request.delta), "(epsilon {:g}, delta {:g})".format
+        cost, said = tuple(map(float, request.cost)), "(epsilon {:g}, delta {:g})".format
         spent, of = (0.0, 0.0), book.budget
         if (book.path / LINES).exists():
             with book.locked():
@@ -360,7 +366,7 @@ class PrivateClassifier(ClassifierMixin, _Private):
     unit : str
         Meaning of a row in words: whom the guarantee protects.
     epsilon, delta : float
-        Cost of the release.
+        Cost of the release; a `law` "pure" needs no delta.
     method : str or None
         By default one that gives confidence intervals.
     options : dict or None
@@ -371,6 +377,8 @@ class PrivateClassifier(ClassifierMixin, _Private):
         How these settings were chosen: one of `dp_release.request.PREMISES`.
     spend : bool
         Whether `fit` may make and pay for a new release.
+    law : str
+        Of the noise: "gaussian", "pure" (without a delta), "mixed" or "rule" (`dp_release.request`).
 
     Attributes
     ----------

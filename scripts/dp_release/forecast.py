@@ -13,6 +13,7 @@ the second class: `Study.said` says all that is assumed.
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
@@ -22,11 +23,11 @@ from dp.seeds import generator
 from dp.solvers.newton import minimise
 from dp_privacy.errors import Refused
 from dp_privacy.profiles import Profile
-from dp_release import files, holdout, making, models, rows
+from dp_release import contrasts, files, holdout, making, models, rows
 from dp_release.meaning import meaning
-from dp_release.request import Request, class_names
+from dp_release.request import ALONE, GAUSSIAN, MIXED, PURE, RULE, Request, class_names
 
-__all__ = ["Expected", "Outlook", "Study", "needed", "outlook", "share", "width"]
+__all__ = ["Expected", "Outlook", "Study", "compared", "needed", "outlook", "share", "width"]
 
 EVEN = 0.5  # default share of the second class
 SPREAD = 6  # default distance between the bounds, in standard deviations
@@ -113,7 +114,7 @@ class Study:
         scores = X @ self.weights
         self.weights[schema.constant] = self._intercept(scores) / (schema.each / rows.ONE)
         V, scores = V[:TESTED], (X @ self.weights)[:TESTED]
-        self.tested = rows.shortened(V), self._labels(scores, generator(seed, "labels"))
+        self._tested = V, self._labels(scores, generator(seed, "labels"))
         self._without: dict[int, np.ndarray] = {}
 
     def _effects(self):
@@ -271,12 +272,23 @@ class Study:
                 "wider."
             )
 
-    def rows(self, n: int, draw: int) -> tuple[np.ndarray, np.ndarray]:
-        """Simulate (V, y) of n rows, as `Schema.rows` returns them."""
+    def tested(self, levels: rows.Schema | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """(V, y) of the rows on which accuracy is measured."""
+        V, y = self._tested
+        return self._read(V, levels), y
+
+    def rows(
+        self, n: int, draw: int, levels: rows.Schema | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Simulate (V, y) of n rows, as `Schema.rows` returns them. levels: of map 2, to have its rows."""
         rng = generator(self.seed, "draw", draw)
         V = self._columns(n, rng)
         y = self._labels(V @ (self.weights / rows.ONE), rng)
-        return rows.shortened(V), y
+        return self._read(V, levels), y
+
+    def _read(self, V, levels):
+        V = V if levels is None else contrasts.releveled(V, self.schema, levels)
+        return rows.shortened(V)
 
     def without(self, plan: models.Plan, draw: int, V: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Weights (d,) fitted to one draw of rows, without privacy and with almost no ridge."""
@@ -383,19 +395,22 @@ def outlook(request: Request, study: Study, draws: int | None = None) -> Outlook
     paid = making.planned(request)
     plan = paid.model if request.holdout else paid
     n, draws = plan.problem.n, draws or _draws(study, plan.problem.n)
+    levels = None if request.law == GAUSSIAN else request.read_as()
     names, widths, weights, plain = study.schema.names, [], [], []
+    units = files.told(request)[1:]
     for k in range(draws):
-        V, y = study.rows(n, k)
+        V, y = study.rows(n, k, levels)
         release = models.release(plan, V, y, generator(study.seed, "key", k).bytes(32))
-        table = files.table_of(release, names, *files.own_units(study.schema))[0]
+        table = files.table_of(release, names, *units)[0]
         if table is not None:
             ends = [(math.inf if row["low"] is None else row["high"] - row["low"]) for row in table]
             widths.append(ends)
         if k < SCORED:
             weights.append(release.floats("weights"))
-            plain.append(study.without(plan, k, V, y))
+            plain.append(study.without(plan, k, *(study.rows(n, k) if levels else (V, y))))
     typical, ranges = _typical(np.array(widths)) if widths else ([], [])
-    accuracy, without = (_accuracy(study, np.array(each)) for each in (weights, plain))
+    accuracy = _accuracy(study, np.array(weights), levels)
+    without = _accuracy(study, np.array(plain))
     gains = [(each["auc"] - 0.5) if "auc" in each else each["r2"] for each in (accuracy, without)]
     return Outlook(
         request.epsilon,
@@ -407,6 +422,70 @@ def outlook(request: Request, study: Study, draws: int | None = None) -> Outlook
         _held(paid, accuracy) if request.holdout else None,
         paid.guarantee().profile,
     )
+
+
+def compared(request: Request, study: Study, draws: int | None = None) -> list[str]:
+    """What the request's noise and each other law would give, in a sentence each.
+
+    Parameters
+    ----------
+    request : dp_release.request.Request
+    study : Study
+    draws : int or None
+        Number of releases for each law, by default a fifth of those of a forecast.
+
+    Returns
+    -------
+    list[str]
+        With the keys of the request that choose a law.
+
+    Examples
+    --------
+    >>> schema = rows.Schema([rows.Number("age", 0, 120), rows.Category("ill", ("no", "yes"))], "ill")
+    >>> asked = {"name": "ill", "schema": schema.facts, "rows": 2000, "unit": "one row is one person"}
+    >>> asked |= {"epsilon": 1, "delta": 1e-6, "premise": "public example"}
+    >>> request = Request.parsed(asked | {"method": "noise_aware_logistic"})
+    >>> for said in compared(request, Study(schema), draws=9):
+    ...     print(said.partition(":")[0])
+    Of tables and weights under other noise, at epsilon = 1
+    `law
+    `law
+    `law
+    `method
+    The rule (`law
+    """
+    draws = draws or max(_draws(study, request.rows) // TRIES, DRAWS[0])
+    table = "noise_aware_log_cosh" if study.schema.numbers else "noise_aware_logistic"
+    options = {k: v for k, v in request.options.items() if k in ("robust", "tau")}
+    delta = request.delta or min(1e-6, 0.1 / request.rows)
+    about = {"method": table, "options": options, "delta": delta, "holdout": None}
+    tables = {law: request._replace(**about, law=law) for law in (GAUSSIAN, PURE, MIXED, RULE)}
+    tables[PURE] = tables[PURE]._replace(delta=0.0)
+    alone = request._replace(method=ALONE, law=PURE, delta=0.0, holdout=None)
+    alone = alone._replace(options={k: v for k, v in options.items() if k == "tau"})
+    said = [f"Of tables and weights under other noise, at epsilon = {request.epsilon:g}:"]
+    for law in (GAUSSIAN, PURE, MIXED):
+        said.append(f"`law: {law}`: {_in_short(tables[law], study, draws)}")
+    said.append(f"`method: {ALONE}`: {_in_short(alone, study, draws)}")
+    with suppress(Refused):
+        said.append(f"The rule (`law: rule`): {tables[RULE].why()}")
+    return said
+
+
+def _in_short(request, study, draws):
+    try:
+        found = outlook(request, study, draws)
+    except Refused as error:
+        return f"no release: {error}."
+    spends = f"delta {request.delta:g}" if request.delta else "no delta"
+    kept = f"{found.kept:.0%} of the gain without privacy is left"
+    if not found.widths:
+        return f"{spends}; {kept}; no intervals."
+    widths = [
+        f"{name} {width:.3g}" if width < math.inf else f"{name} mostly not given"
+        for name, width in found.widths.items()
+    ]
+    return f"{spends}; {kept}; widths: {', '.join(widths)}."
 
 
 def _typical(widths):
@@ -426,8 +505,8 @@ def _draws(study, n):
     return min(max(WORK // (n * study.schema.d), DRAWS[0]), DRAWS[1])
 
 
-def _accuracy(study, weights):
-    V, y = study.tested
+def _accuracy(study, weights, levels=None):
+    V, y = study.tested(levels)
     if study.schema.numbers:
         target = study.schema.columns[study.schema.target]
         unit = (float(target.high) - float(target.low)) / 2

@@ -51,19 +51,20 @@ def _weights_alone(n, d, epsilon, delta, loss, tau=0.25, **options):
 # Ranges of numeric options, outside which models are useless or floats overflow.
 RANGES = {"output": (1e-6, 1), "covariance": (1e-6, 1), "radius": (1e-3, 1e6), "tau": (1e-3, 1e3)}
 SHARES = ("output", "covariance", "radius")
+ALONE = "knorm_objective_perturbation"  # weights with delta 0
+GAUSSIAN, PURE, MIXED, RULE = "gaussian", "pure", "mixed", "rule"
 METHODS = {
     "noise_aware_logistic": Method(models.noise_aware_logistic, False, ("robust", *SHARES)),
     "noise_aware_log_cosh": Method(models.noise_aware_log_cosh, True, ("robust", "tau", *SHARES)),
     "gaussian_objective_perturbation": Method(_weights_alone, None, ("tau", "output", "radius")),
-    "knorm_objective_perturbation": Method(None, None, ("tau",)),
+    ALONE: Method(None, None, ("tau",)),
 }
-GAUSSIAN, PURE, MIXED, RULE = "gaussian", "pure", "mixed", "rule"
 TABLES = (GAUSSIAN, PURE, MIXED, RULE)
 LAWS = {  # of the noise that a method may have, first its own
     "noise_aware_logistic": TABLES,
     "noise_aware_log_cosh": TABLES,
     "gaussian_objective_perturbation": (GAUSSIAN,),
-    "knorm_objective_perturbation": (PURE,),
+    ALONE: (PURE,),
 }
 
 
@@ -302,7 +303,7 @@ class Request(NamedTuple):
         robust = self.options.get("robust", schema.numbers)
         about = n, body, u, self.epsilon
         try:
-            if self.method == "knorm_objective_perturbation":
+            if self.method == ALONE:
                 return norm_models.Choice(norm_models.weights_alone(*about, loss), "")
             if self.law == PURE:
                 return norm_models.Choice(norm_models.pure_table(*about, loss, robust), "")

@@ -171,6 +171,9 @@ def forecast(arguments):
         results = [outlooks.outlook(each, study, arguments.draws) for each in requests]
     for result in results:
         print(*result.sentences(arguments.prior), sep="\n")
+    for result in results:
+        again = request._replace(epsilon=result.epsilon)
+        print(*outlooks.compared(again, study, arguments.draws), sep="\n")
 
 
 def _pair(text):

@@ -260,8 +260,9 @@ def _promise(document):
     return (
         f"The unit is a row: {document['unit']}. If all values of one row changed, what is published would "
         f"come out with {probabilities} probabilities. So whoever sees it, and even knows all other rows, "
-        f"{learns} about a single row. {_delta(document)}Somebody who must choose between two possible contents of a row is "
-        f"right at most {_up(meaning['right'])} in 100 times; without the release, {100 * guess:g}. "
+        f"{learns} about a single row. {_delta(document)}"
+        f"Somebody who must choose between two possible contents of a row is right at most "
+        f"{_up(meaning['right'])} in 100 times; without the release, {100 * guess:g}. "
         f"Somebody who accuses rows of having a certain content:\n\n"
         f"| falsely accused, of 100 | rightly accused, of 100, at most |\n|---|---|\n"
         + "".join(f"| {100 * share:g} | {_up(value)} |\n" for share, value in power.items())

@@ -15,6 +15,7 @@ from dp.mechanisms.gaussian_objective_perturbation import kind
 from dp.proofs.log_concave_tilt import Curvature, pure_epsilon
 from dp.seeds import generator
 from dp_privacy.errors import Refused
+from dp_privacy.intervals import largest_share, least_share
 from dp_privacy.profiles import Gaussian, approximate, compose
 from dp_release import (
     contrasts,
@@ -34,6 +35,13 @@ from norm_rows import Rows, schema, u_of
 
 LOGISTIC, LOG_COSH = losses.get("logistic"), losses.LogCosh(0.25)
 HOSPITAL = Body(12, ((3, 4), tuple(range(5, 12))))
+
+
+PLANS = {
+    "weights": norm_models.weights_alone,
+    "pure": norm_models.pure_table,
+    "mixed": lambda n, body, u, e, loss: norm_models.mixed_table(n, body, u, e, 1e-6, loss),
+}
 
 
 # ---- theorem 2, exactly in one dimension
@@ -221,6 +229,72 @@ def test_released_matrices_are_the_rows_plus_noise_of_the_stated_variance(body):
         assert abs(errors.mean()) < 0.2
 
 
+def test_released_parts_move_by_no_more_than_is_paid():
+    """With the same key and point, a statistic's integers differ as the values before noise do."""
+    rng = np.random.default_rng(311)
+    for body in (Body(3), Body(6, ((0, 1), (3, 4, 5)))):
+        u, n = u_of(body.parts), 30
+        plan = norm_models.pure_table(n, body, u, 8.0, robust=True, share=0.2)
+        V = np.trunc(valid_rows(body, u, 60, rng) * rows.ONE).astype(np.int32)
+        y = rng.choice([-1, 1], 60).astype(np.int32)
+        point = rng.standard_normal(body.count)
+        for k in range(30):
+            values = []
+            for other in (0, 30 + k):
+                X, labels = (
+                    np.concatenate([each[1:n], each[other : other + 1]]) for each in (V, y)
+                )
+                X, labels = rows.bounded(X, labels, False)
+                sums = statistics.sums(
+                    ["hessian", "scores"], plan.problem, X, labels, point, plan.entries
+                )
+                values.append(sums)
+            for part in ("hessian", "scores"):
+                noise = plan.noises[part]
+                one, two = (lattice.nearest(each[part].tolist(), noise.step) for each in values)
+                apart = [abs(a - b) for a, b in zip(one, two, strict=True)]
+                moved = [apart[j] for j in noise.body.singles]
+                moved += [sum(apart[j] for j in block) for block in noise.body.blocks]
+                assert max(moved) <= noise.paid * noise.scale
+
+
+def lower_bound(plan, sides, trials, statistic):
+    """A lower bound on epsilon, with probability 0.999, from releases of two neighbours."""
+    scores = []
+    for side, (V, y) in enumerate(sides):
+        keys = (bytes([side]) + k.to_bytes(31, "big") for k in range(trials))
+        weights = [models.release(plan, V, y, key).floats("weights") for key in keys]
+        scores.append(np.array(weights) @ statistic)
+    best = 0.0
+    half = trials // 2
+    for sign, (one, other) in itertools.product((1, -1), (scores, scores[::-1])):
+        chosen = np.quantile(sign * one[:half], np.linspace(0.02, 0.98, 49))
+        p, q = ((sign * each[:half, None] >= chosen).mean(axis=0) for each in (one, other))
+        at = chosen[np.argmax(np.log(p + 1 / half) - np.log(q + 1 / half))]
+        count, far = (int((sign * each[half:] >= at).sum()) for each in (one, other))
+        low = float(least_share(np.array(count), trials - half, 1 - 1e-3 / 8))
+        high = float(largest_share(np.array(far), trials - half, 1 - 1e-3 / 8))
+        best = max(best, math.log(low / high) if low > 0 else 0.0)
+    return best
+
+
+@pytest.mark.parametrize("trials", [200, pytest.param(6000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", ["weights", "pure"])
+def test_attacks_find_no_more_than_is_paid(name, trials):
+    body, u, n, epsilon = Body(2), u_of(2), 8, 2.0
+    plan = PLANS[name](n, body, u, epsilon, LOGISTIC)
+    e = round(float(u) * rows.ONE)
+    V = np.zeros((n, 2), np.int32)
+    V[: n // 2] = e, e
+    V[-1] = e, e
+    other, y = V.copy(), np.ones(n, np.int32)
+    other[-1] = -e, -e
+    found = lower_bound(plan, ((V, y), (other, y)), trials, np.ones(2))
+    assert found <= epsilon
+    if trials > 1000:  # the attack works: a guarantee of a third would be refuted
+        assert found > epsilon / 3
+
+
 # ---- composition
 
 
@@ -239,12 +313,6 @@ def test_a_pure_and_a_gaussian_release_together(epsilon, mu, at, value):
 
 
 # ---- plans
-
-PLANS = {
-    "weights": norm_models.weights_alone,
-    "pure": norm_models.pure_table,
-    "mixed": lambda n, body, u, e, loss: norm_models.mixed_table(n, body, u, e, 1e-6, loss),
-}
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0, 8.0])

@@ -131,11 +131,8 @@ class Plan(NamedTuple):
     @property
     def certain(self) -> Fraction:
         """The epsilon of all parts that are not Gaussian, rounded up."""
-        noise, problem = self.tilt.noise, self.problem
-        m = lattice.above(norm_noise.shift(noise, problem.loss.kappa, self.u))
-        one = Fraction(pure_epsilon(m, _curvature(problem))) * (1 + CLOSE)
         paid = sum(each.paid for each in self.noises.values() if isinstance(each, Noise))
-        return one + paid + norm_noise.rounding(noise)
+        return _of_tilt(self.tilt.noise, self.problem, self.u) + paid
 
     def delta_at(self, epsilon: float) -> float:
         """The proven delta at epsilon >= 0, rounded up."""
@@ -224,6 +221,13 @@ def _variances(noise):
     if isinstance(noise, Noise):
         return noise.variances
     return np.full(noise.count, float(noise.deviation) ** 2)
+
+
+def _of_tilt(noise, problem, u):
+    """The tilt's part of epsilon, with its rounding, rounded up."""
+    m = lattice.above(norm_noise.shift(noise, problem.loss.kappa, u))
+    one = Fraction(pure_epsilon(m, _curvature(problem))) * (1 + CLOSE)
+    return one + norm_noise.rounding(noise)
 
 
 def _curvature(problem):

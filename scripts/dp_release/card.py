@@ -461,9 +461,11 @@ def _fields(document):
 
 
 def _noise(document):
-    laws = [each.get("law", "gaussian") for each in (document["tilt"], *document["parts"].values())]
-    told = {"norm": "noise of a norm's law on a lattice", "gaussian": "discrete Gaussian noise"}
-    return " and ".join(told[law] for law in dict.fromkeys(laws))
+    said = [
+        "noise of a norm's law on a lattice" if "law" in each else "discrete Gaussian noise"
+        for each in (document["tilt"], *document["parts"].values())
+    ]
+    return " and ".join(dict.fromkeys(said))
 
 
 def _versions(document):

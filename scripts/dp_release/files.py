@@ -39,7 +39,7 @@ have other columns than the table and the coefficients, and there are further ke
     weight_columns  the columns of `weights` and of `parts`: all levels, and `constant` only without
                   categories. A matrix in `parts` has the entries and factors of `norm_models.entries`
     law           of the request; why: why the rule chose the law of the parts, or empty
-    parts, tilt   those with noise of a norm's law have {law: norm}: `scale` is then S of
+    parts, tilt   those with noise of a norm's law have {law: hull or l2}: `scale` is then S of
                   `dp_release.norm_noise`
 """
 
@@ -297,7 +297,7 @@ def told(request: Request) -> tuple[rows.Schema, np.ndarray, np.ndarray]:
 
 
 def _law(noise):
-    law = {"law": "norm"} if isinstance(noise, Noise) else {}
+    law = {"law": noise.law} if isinstance(noise, Noise) else {}
     return {"step": noise.step, "scale": noise.scale} | law
 
 

@@ -2,7 +2,8 @@
 
     weights_alone   weights for predictions and coefficients; pure
     pure_table      weights and a Hessian, all noise by norms (theorems 2 and 4 of `norm_noise`); pure
-    mixed_table     a tilt by a norm and a Gaussian Hessian, composed exactly; takes a delta
+    mixed_table     a tilt by a norm and a Gaussian Hessian, composed exactly; takes a delta. The norm is
+                    the hull's or, with many numbers, the Euclidean one, if intervals are then narrower
 
 Rows are of map 2 (`dp_release.contrasts`). All is decided by public numbers: lambda, the output noise's
 part of epsilon, the Hessian's, and which of two tables has the narrower intervals (`table`).
@@ -15,15 +16,17 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
+from scipy.optimize import brentq
 
 from dp import losses
 from dp.mechanisms.noise_aware import assumed
 from dp.mechanisms.objective_perturbation import Tilted
 from dp.noise import l2_laplace_reach
-from dp.proofs.log_concave_tilt import Curvature, pure_epsilon, pure_shift
+from dp.proofs.log_concave_tilt import Ball, Curvature, pure_epsilon, pure_shift
+from dp_privacy import l2
 from dp_privacy.accounting import REPLACE_ONE, Guarantee, gaussian_mu
 from dp_privacy.errors import Refused
-from dp_privacy.profiles import Curve, approximate, gaussian_profile, symmetric
+from dp_privacy.profiles import Curve, approximate, gaussian_profile, symmetric, with_chords
 from dp_release import contrasts, lattice, models, norm_noise, norm_tables, statistics, tilt
 from dp_release.norm_noise import Body, Noise
 
@@ -43,6 +46,8 @@ PURE_SHARES = (
     0.6,
 )  # of epsilon, tried for a Hessian
 MIXED_SHARES = (0.02, 0.05, 0.1, 0.15, 0.25, 0.4)  # of mu^2
+FEW = 12  # numbers, with fewer of which a box's tilt is quieter than the l2 one
+POINTS = 96  # of the l2 tilt's profile
 NO_WIDER = 1.02  # a pure table is taken if its intervals are at most this much wider
 # For a public design: the mean of l'', and the scores' standard deviation.
 TYPICAL = {"logistic": (0.2, 1.0), "log_cosh": (0.7, 0.25)}
@@ -129,22 +134,38 @@ class Plan(NamedTuple):
         return total + self.tilt.noise.variation + lattice.UNLIKELY
 
     @property
+    def paid(self) -> Fraction:
+        """The epsilon of all noise of a norm's law but the tilt."""
+        return sum(each.paid for each in self.noises.values() if isinstance(each, Noise))
+
+    @property
     def certain(self) -> Fraction:
-        """The epsilon of all parts that are not Gaussian, rounded up."""
-        paid = sum(each.paid for each in self.noises.values() if isinstance(each, Noise))
-        return _of_tilt(self.tilt.noise, self.problem, self.u) + paid
+        """The epsilon of all parts that are not Gaussian, rounded up. For a hull's tilt."""
+        return _of_tilt(self.tilt.noise, self.problem, self.u) + self.paid
 
     def delta_at(self, epsilon: float) -> float:
         """The proven delta at epsilon >= 0, rounded up."""
         mu = lattice.above(lattice.together(self.gaussian))
-        delta = Fraction(pure_and_gaussian(lattice.above(self.certain), mu, epsilon))
+        if self.tilt.noise.law == "l2":
+            m = lattice.above(
+                norm_noise.shift(self.tilt.noise, self.problem.loss.kappa, Fraction(1))
+            )
+            curve = ball_and_gaussian(
+                m, self.problem.d, self.problem.loss.name, _r(self.problem), mu
+            )
+            delta = Fraction(float(curve.delta(epsilon - lattice.above(self.paid))))
+        else:
+            delta = Fraction(pure_and_gaussian(lattice.above(self.certain), mu, epsilon))
         delta = delta * (1 + models.SLACK) + lattice.failure(epsilon, self.variation)
         return lattice.above(min(delta, Fraction(1)))
 
     def guarantee(self) -> Guarantee:
         """The replace-one guarantee. A delta of 0 is up to `variation`, as the reason says."""
         problem, noise = self.problem, self.tilt.noise
-        m = norm_noise.shift(noise, problem.loss.kappa, self.u)
+        u, within = self.u, _named(self.body)
+        if noise.law == "l2":
+            u, within = Fraction(1), "ball of radius 1"
+        m = norm_noise.shift(noise, problem.loss.kappa, u)
         parts = [
             f"noise of a norm's law on the {part}, for {float(each.paid):.4g} of epsilon"
             if isinstance(each, Noise)
@@ -152,7 +173,7 @@ class Plan(NamedTuple):
             for part, each in self.noises.items()
         ]
         reason = (
-            f"by public bounds every row lies in a {_named(self.body)}; tilt with a density of "
+            f"by public bounds every row lies in a {within}; tilt with a density of "
             f"exp(-N(b)/s), N its norm, of which a row's slopes move the exponent by at most "
             f"{float(m):.6g}; n lambda = {problem.n * problem.lam:.6g} beside the sum of the losses; "
             f"weights with a gradient norm of at most {self.tolerance:.3g} in exact arithmetic, which are "
@@ -230,9 +251,12 @@ def _of_tilt(noise, problem, u):
     return one + norm_noise.rounding(noise)
 
 
+def _r(problem):
+    return lattice.above(1 / (problem.n * Fraction(problem.lam)))
+
+
 def _curvature(problem):
-    r = lattice.above(1 / (problem.n * Fraction(problem.lam)))
-    return Curvature(problem.loss.name, r)
+    return Curvature(problem.loss.name, _r(problem))
 
 
 def pure_and_gaussian(epsilon: float, mu: float, at: float) -> float:
@@ -244,6 +268,20 @@ def pure_and_gaussian(epsilon: float, mu: float, at: float) -> float:
     return share * near + (1 - share) * far
 
 
+@lru_cache(maxsize=256)
+def ball_and_gaussian(m: float, d: int, loss: str, r: float, mu: float) -> Curve:
+    """The profile of an exact minimiser with the l2 tilt (theorem 3) and a mu-GDP release together.
+
+    It is E delta_t(e - L), L ~ N(mu^2/2, mu^2), as losses add up. delta_t is evaluated at `POINTS` epsilons
+    up to one at which it is 0; the chords of `with_chords` between them are upper bounds.
+    """
+    curvature = Curvature(loss, r)
+    ball = Ball(m, d, curvature)
+    last = (m + float(curvature.largest(m))) * (1 + 1e-9)
+    profile = Curve(np.vectorize(ball.replacement, otypes=[float]))
+    return with_chords([profile], mu, np.linspace(last / POINTS, last, POINTS))
+
+
 def _check(n, body, epsilon):
     if not (n >= 1 and 0 < epsilon <= 50 and body.count >= 1):
         raise Refused(f"a release needs rows, and epsilon in (0, 50], not {n} and {epsilon}")
@@ -252,8 +290,8 @@ def _check(n, body, epsilon):
 def _made(n, body, u, loss, epsilon, delta, certain, matrices, radius=20.0, given=None):
     """The `Plan` whose parts that are not Gaussian cost `certain`, all but for `given` noises.
 
-    matrices: part -> its share of epsilon, released by norms. given: (problem, longest, entries) -> noises
-    of Gaussian parts.
+    matrices: part -> its share of epsilon, released by norms. given: (problem, longest) -> noises of
+    Gaussian parts.
     """
     loss, u, certain = losses.get(loss), Fraction(u), Fraction(certain)
     kappa, d = loss.kappa, body.count
@@ -291,7 +329,7 @@ def _made(n, body, u, loss, epsilon, delta, certain, matrices, radius=20.0, give
     for kind, share in matrices.items():
         noises[kind] = _by_norm(kind, problem, which, u, Fraction(share), longest)
     if given:
-        noises |= given(problem, longest, which)
+        noises |= given(problem, longest)
     plan = Plan(problem, epsilon, delta, tolerance, made, noises, longest, body, u, which)
     _check_plan(plan)
     return plan
@@ -403,19 +441,91 @@ def mixed_table(
         joint = mu * math.sqrt(len(kinds))
         certain = Fraction(_pure_beside(epsilon, left, joint)) * LESS
 
-        def given(problem, longest, which):
-            noises = {}
-            for kind, count in zip(kinds, counts, strict=True):
-                moved = statistics.sensitivity(kind, problem)
-                moved += 2 * Fraction(statistics.rounding(kind, problem, longest))
-                noises[kind] = lattice.covering(moved, Fraction(mu) / models.BESIDE, count)
-            return noises
+        def given(problem, longest):
+            return _gaussian(kinds, counts, mu, problem, longest)
 
         return _made(n, body, u, loss, epsilon, delta, certain, {}, given=given)
 
+    shares = [each for each in MIXED_SHARES if each * len(kinds) < 0.95]
     if share is not None:
-        return at(share)
-    return _narrowest(at, [each for each in MIXED_SHARES if each * len(kinds) < 0.95])
+        shares = [share]
+    made = _narrowest(at, shares)
+    if len(body.singles) < FEW or _beyond(body, epsilon):
+        return made
+    other = _ball_table(n, body, u, epsilon, delta, loss, kinds, counts, shares)
+    return min(made, other, key=predicted)
+
+
+def _beyond(body, epsilon):
+    """Whether `dp_privacy.l2` is not for so many columns, or for such an epsilon."""
+    return body.count > 1000 or 4 * epsilon > l2.LARGEST
+
+
+def _ball_table(n, body, u, epsilon, delta, loss, kinds, counts, shares):
+    """The mixed table with an l2 tilt, at the share with the smallest predicted widths.
+
+    The additive mechanism's profile decides on the share and where the search for the scale begins.
+    """
+    loss, d = losses.get(loss), body.count
+    left = models.delta_left(epsilon, delta, sum(counts), lattice.BITS) * (1 - 1e-9)
+    whole, usual = gaussian_mu(epsilon, left), 4 if loss.residual else 3
+
+    def made(m, mu):
+        """The plan whose tilt has this m."""
+        rms = loss.kappa / m * math.sqrt(d * (d + 1))
+        lam = max(usual / epsilon, rms / 20) / n
+        tilted = norm_noise.tilt(Fraction(loss.kappa) / (Fraction(m) * LESS), body, "l2")
+        problem = tilt.Problem(n, d, lam, loss, lattice.above(tilted.reach / n))
+        tolerance = tilt.effort(problem).least
+        part = Fraction(Tilted.share(n, d, lam, 1.0, loss, tolerance))
+        spent = Fraction(epsilon) * min(part, Fraction(1, 2))
+        noises = {"weights": norm_noise.output(problem, tilted.noise, tolerance, spent)}
+        longest, which = _longest(problem, noises["weights"]), entries(body, pure=False)
+        noises |= _gaussian(kinds, counts, mu, problem, longest)
+        return Plan(
+            *(problem, epsilon, delta, tolerance, tilted, noises, longest, body, Fraction(u), which)
+        )
+
+    def additive(share):
+        """The largest m, about, by the additive mechanism's profile alone."""
+        mu = whole * math.sqrt(share * len(kinds))
+
+        def over(m):
+            grid = np.linspace(m / 24, 2 * m, 48)
+            profile = Curve(np.vectorize(lambda e: l2.delta(e, 2 * m, d), otypes=[float]))
+            return math.log(float(with_chords([profile], mu, grid).delta(epsilon)) / left)
+
+        high = 1 / (2 * l2.scale(d, epsilon, left))
+        low = high / 2
+        while over(low) > 0:
+            low /= 2
+        return brentq(over, low, high, rtol=1e-4) if over(high) > 0 else high
+
+    found = [(share, additive(share)) for share in shares]
+    plans = [(predicted(made(m, whole * math.sqrt(share))), share, m) for share, m in found]
+    _, share, m = min(plans)
+    slope, before = 10.0, None  # of log delta in log m
+    for _ in range(40):
+        plan = made(m, whole * math.sqrt(share))
+        proven = plan.delta_at(epsilon)
+        if proven <= delta:
+            return plan
+        if before is not None:
+            change = math.log(before[1] / proven) / math.log(before[0] / m)
+            slope = min(max(change, 1.0), 1000.0)
+        before = m, proven
+        m *= math.exp(-math.log(proven / delta) / slope - 2e-4)
+    raise Refused("at these public numbers, no l2 tilt of a useful size is private")
+
+
+def _gaussian(kinds, counts, mu, problem, longest):
+    """Gaussian noise of mu on each statistic."""
+    noises = {}
+    for kind, count in zip(kinds, counts, strict=True):
+        moved = statistics.sensitivity(kind, problem)
+        moved += 2 * Fraction(statistics.rounding(kind, problem, longest))
+        noises[kind] = lattice.covering(moved, Fraction(mu) / models.BESIDE, count)
+    return noises
 
 
 def _pure_beside(epsilon, delta, mu):

@@ -12,7 +12,7 @@ from test_releasing import ERRORS, minimisers_1d, neighbours_1d
 from dp import losses
 from dp.inference import linearise, logistic_change
 from dp.mechanisms.gaussian_objective_perturbation import kind
-from dp.proofs.log_concave_tilt import Curvature, pure_epsilon
+from dp.proofs.log_concave_tilt import Ball, Curvature, pure_epsilon
 from dp.seeds import generator
 from dp_privacy.errors import Refused
 from dp_privacy.intervals import largest_share, least_share
@@ -22,6 +22,7 @@ from dp_release import (
     files,
     lattice,
     models,
+    norm_draws,
     norm_models,
     norm_noise,
     norm_tables,
@@ -397,9 +398,9 @@ def test_the_tilts_reach():
 def test_a_pure_table_is_chosen_where_it_is_hardly_wider():
     few = norm_models.table(3000, Body(5), u_of(5), 1.0, 1e-6)
     assert few.plan.delta == 0 and few.why.startswith("The law is pure")
-    many = norm_models.table(3000, Body(20), u_of(20), 1.0, 1e-6)
+    many = norm_models.table(3000, Body(11), u_of(11), 1.0, 1e-6)
     assert many.plan.delta == 1e-6 and many.why.startswith("The law is mixed")
-    large = norm_models.table(2_000_000, Body(20), u_of(20), 1.0, 1e-6)
+    large = norm_models.table(2_000_000, Body(11), u_of(11), 1.0, 1e-6)
     assert large.plan.delta == 0
 
 
@@ -408,6 +409,66 @@ def test_hessians_get_a_larger_share_where_rows_are_few():
         return float(norm_models.pure_table(n, Body(6), u_of(6), epsilon).noises["hessian"].paid)
 
     assert share(2000) > share(20_000) > share(500_000) and share(2000, 4.0) / 4 < share(2000)
+
+
+# ---- the l2 tilt, for many numbers
+
+
+@pytest.fixture(scope="module")
+def ball_plan():
+    return norm_models.mixed_table(20_000, Body(20), u_of(20), 1.0, 1e-6)
+
+
+def test_many_numbers_have_an_l2_tilt(ball_plan):
+    noise = ball_plan.tilt.noise
+    assert noise.law == "l2" and noise.scale >= 2**40
+    assert 0.95e-6 < ball_plan.delta_at(1.0) <= 1e-6
+    assert ball_plan.variation >= norm_draws.l2_variation(noise.scale, 20)
+    few = norm_models.mixed_table(20_000, Body(10), u_of(10), 1.0, 1e-6)
+    assert few.tilt.noise.law == "hull"
+    assert "ball of radius 1" in ball_plan.guarantee().reason
+    # Narrower than with a box, by the same prediction.
+    problem, mu = ball_plan.problem, float(ball_plan.gaussian[0].mu)
+    certain = norm_models._pure_beside(1.0, 1e-6, mu)
+    m = Fraction(certain) / 2
+    box = ball_plan._replace(tilt=norm_noise.tilt(u_of(20) / m, Body(20)))
+    assert norm_models.predicted(ball_plan) < norm_models.predicted(box)
+    assert float(norm_noise.shift(noise, problem.loss.kappa, Fraction(1))) > 0.4
+
+
+@pytest.mark.parametrize("loss, d, m, r, mu", [("logistic", 5, 0.45, 1 / 3, 0.05)])
+def test_chords_are_just_above_the_expectation(loss, d, m, r, mu):
+    """E delta_t(e - L) by quadrature over L, with reflection below 0."""
+    ball = Ball(m, d, Curvature(loss, r))
+
+    def delta_t(x):
+        if x < 0:
+            return 1 - math.exp(x) + math.exp(x) * ball.replacement(-x)
+        return ball.replacement(x)
+
+    z = np.linspace(-6, 7, 131)
+    weights = np.exp(-z * z / 2) / np.exp(-z * z / 2).sum()
+    for e in (0.8, 1.0):
+        direct = sum(
+            w * delta_t(e - mu * mu / 2 - mu * at) for w, at in zip(weights, z, strict=True)
+        )
+        found = float(norm_models.ball_and_gaussian(m, d, loss, r, mu).delta(e))
+        assert direct * 0.999 <= found <= direct * 1.05
+
+
+def test_releases_with_an_l2_tilt(ball_plan):
+    rng = np.random.default_rng(312)
+    V = np.trunc(valid_rows(Body(20), u_of(20), 20_000, rng) * rows.ONE).astype(np.int32)
+    y = rng.choice([-1, 1], 20_000).astype(np.int32)
+    release = models.release(ball_plan, V, y, bytes(32))
+    found = ball_plan.described(release)
+    assert found.weights.shape == (20,) and (np.diagonal(found.covariance) > 0).all()
+    pull = tilt.draw(ball_plan.tilt, Stream(bytes(32), "tilt"))
+    assert np.linalg.norm(pull) < float(ball_plan.tilt.reach)
+    wrong = ball_plan._replace(
+        tilt=ball_plan.tilt._replace(noise=ball_plan.tilt.noise._replace(scale=2**39))
+    )
+    assert wrong.delta_at(1.0) > 1e-6
 
 
 # ---- rows of map 2, and the linear map to a table

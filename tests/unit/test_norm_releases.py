@@ -95,9 +95,9 @@ def test_a_release_is_made_once_and_costs_what_it_says(made, law):
         assert all(type(each) is int for each in part["integers"])
     laws = {part: each.get("law") for part, each in document["parts"].items()}
     if law == "weights":
-        assert laws == {"weights": "norm"} and document["table"] is None
+        assert laws == {"weights": "hull"} and document["table"] is None
     else:
-        assert laws == {"weights": "norm", "hessian": None if law == "mixed" else "norm"}
+        assert laws == {"weights": "hull", "hessian": None if law == "mixed" else "hull"}
     # Two categories: within a block, entries of the Hessian off its diagonal are 0 and not released.
     if law != "weights":
         assert len(document["parts"]["hessian"]["integers"]) == 6 * 7 // 2 - 1 - 3

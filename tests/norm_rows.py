@@ -24,7 +24,12 @@ NAMES = [*designs.CHOSEN, *designs.HELD_OUT]
 
 def shape(name):
     d = len(designs.DESIGNS[name].table.theta)
-    return SHAPES.get(name, (1,) * (d if name == "balls" else d - 1))
+    return SHAPES.get(name, (1,) * (d if _balls(name) else d - 1))
+
+
+def _balls(name):
+    """Whether a design's columns are numbers in [-1, 1] with a norm of at most 1, without a constant."""
+    return designs.DESIGNS[name].table is designs.BALLS
 
 
 def schema(sizes, numbers=False):
@@ -49,9 +54,9 @@ class Rows:
         self.levels = all_levels(self.stated)
         self.body, self.u = body(self.levels), Fraction(self.levels.each, rows.ONE)
         theta = design.table.theta
-        self.unit = np.sqrt(len(theta)) if name != "balls" else 1.0
+        self.unit = 1.0 if _balls(name) else np.sqrt(len(theta))
         self.truth = theta / self.unit
-        if name == "balls":
+        if _balls(name):
             self.truth = np.append(self.truth, 0.0)
         self.units = (
             files.own_units(self.stated),
@@ -62,7 +67,7 @@ class Rows:
         """(V of map 1, V of map 2, y)."""
         X, y = designs.draw(self.name, n, rng)
         Z = X * self.unit
-        if self.name == "balls":
+        if _balls(self.name):
             Z = np.column_stack([Z, np.ones(n)])
         # Numbers in [-1, 1], dummies 0 or 1 and the constant 1, scaled as `rows.Schema` does.
         first = np.trunc(self.stated.each * Z).astype(np.int64)

@@ -115,8 +115,8 @@ def read(path: Path) -> bytes:
 
 def planned(request: Request) -> models.Plan | holdout.Package:
     """The plan, including a requested holdout. Raises `Refused` if it cannot be proven private."""
-    held = 0 if request.holdout is None else holdout.size(request.rows, request.holdout)
-    plan = request.plan(request.rows - held)
+    held = request.rows - request.training
+    plan = request.plan(request.training)
     return holdout.package(plan, held) if held else plan
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from dp import losses
 from dp.mechanisms import MECHANISMS
 from dp_privacy.errors import Refused
-from dp_release import contrasts, models, norm_models, rows
+from dp_release import contrasts, holdout, models, norm_models, rows
 
 __all__ = ["PREMISES", "Request"]
 
@@ -227,8 +227,6 @@ class Request(NamedTuple):
             raise Refused(f"{self.method} has the law {' or '.join(laws)}, not {self.law!r}")
         if self.law == GAUSSIAN:
             return
-        if self.holdout is not None:
-            raise Refused(f"a holdout is for the law {GAUSSIAN} alone: leave it out")
         for key in self.options.keys() & set(SHARES):
             raise Refused(f"the option {key!r} is for the law {GAUSSIAN} alone: leave it out")
 
@@ -295,7 +293,12 @@ class Request(NamedTuple):
 
     def why(self) -> str:
         """Why the public rule chooses its law, in a sentence; empty if the law is stated."""
-        return self._choice(self.read_as(), self.rows).why if self.law == RULE else ""
+        return self._choice(self.read_as(), self.training).why if self.law == RULE else ""
+
+    @property
+    def training(self) -> int:
+        """The number of rows that are learnt from."""
+        return self.rows - (holdout.size(self.rows, self.holdout) if self.holdout else 0)
 
     def _choice(self, schema, n):
         loss = losses.LogCosh(self.options.get("tau", 0.25)) if schema.numbers else "logistic"
@@ -322,7 +325,7 @@ class Request(NamedTuple):
     @property
     def cost(self) -> tuple[Fraction, Fraction]:
         """(epsilon, delta) as decimals, exactly as written; a delta of 0 if the rule chooses "pure"."""
-        delta = self.plan().delta if self.law == RULE else self.delta
+        delta = self.plan(self.training).delta if self.law == RULE else self.delta
         return Fraction(str(self.epsilon)), Fraction(str(delta))
 
     def digest(self) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dp_privacy.errors import Refused
-from dp_release import card, files, making, models, norm_models, rows
+from dp_release import card, files, holdout, making, models, norm_models, rows
 from dp_release.book import Book, Budget
 from dp_release.forecast import Expected, Study, compared, outlook
 from dp_release.request import ALONE, Request
@@ -220,7 +220,6 @@ def test_a_finished_release_of_today_is_never_drawn_again(tmp_path, monkeypatch)
         ({"law": "rule"}, "needs the key 'delta'"),
         ({}, "needs the key 'delta'"),
         ({"law": "mixed", "delta": 0}, "delta must be a positive number"),
-        ({"law": "pure", "holdout": 0.2}, "holdout is for the law gaussian"),
         ({"law": "pure", "options": {"covariance": 0.2}}, "'covariance' is for the law gaussian"),
         ({"method": ALONE, "options": {"robust": True}}, "takes no option 'robust'"),
     ],
@@ -290,6 +289,35 @@ def test_the_public_rule_is_the_requests(monkeypatch):
     assert asked.plan() == chosen.plan and asked.why() == chosen.why
     assert asked.cost == (4, Fraction(str(chosen.plan.delta)))
     assert request("pure").why() == ""
+
+
+@pytest.mark.parametrize("law", ["pure", "mixed", "rule", "weights"])
+def test_a_holdout_costs_no_more(tmp_path, law):
+    asked = request(law, name="held", holdout=0.2)
+    assert asked.training == N - N // 5
+    paid = making.planned(asked)
+    noise = paid.noise
+    assert noise.paid <= 4 and noise.scale * noise.paid >= 2 / noise.spacing
+    assert paid.delta_at(4.0) <= max(asked.plan(asked.training).delta, 1e-22)
+    assert paid.guarantee().delta == float(asked.cost[1])
+    account = book(tmp_path, {"epsilon": 9, "delta": 1e-5})
+    making.preview(asked, account, DATA)
+    document = json.loads(making.make(asked, account, DATA))
+    held = document["holdout"]
+    assert held["law"] == "hull" and document["training_rows"] == N - N // 5
+    assert 0.25 < held["low"] < held["error"] < held["high"] < 0.5
+    assert abs(held["records"] - N // 5) < 20
+    assert "are predicted wrongly" in card.card(document)
+
+
+def test_noise_on_held_out_sums_has_the_stated_deviation():
+    paid = making.planned(request("pure", holdout=0.2))
+    stream = models.Stream(bytes(32), "sums")
+    z = np.array([paid.noise.draw(stream) for _ in range(3000)], dtype=float)
+    z *= float(paid.noise.spacing)
+    assert np.allclose(z.std(axis=0), holdout._deviation(paid.noise), rtol=0.08)
+    beyond = np.abs(z) > 1.96 * holdout.TAILS * holdout._deviation(paid.noise)
+    assert beyond.mean() < 0.055
 
 
 # ---- forecasts

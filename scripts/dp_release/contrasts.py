@@ -43,7 +43,7 @@ def with_references(schema: rows.Schema) -> rows.Schema:
 
 def _like(schema, columns, constant):
     target = schema.columns[schema.target].name
-    return rows.Schema(columns, target, schema.separator, schema.radius, constant)
+    return rows.Schema(columns, target, schema.format, schema.radius, constant)
 
 
 def _categories(schema):

@@ -292,8 +292,10 @@ def test_attacks_find_no_more_than_is_paid(name, trials):
     other[-1] = -e, -e
     found = lower_bound(plan, ((V, y), (other, y)), trials, np.ones(2))
     assert found <= epsilon
-    if trials > 1000:  # the attack works: a guarantee of a third would be refuted
-        assert found > epsilon / 3
+    if (
+        trials > 1000 and name == "weights"
+    ):  # the attack works: of opposite records, half is the most
+        assert found > 0.3
 
 
 # ---- composition

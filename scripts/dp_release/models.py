@@ -105,6 +105,10 @@ class Plan(NamedTuple):
         """What `statistics.sums` makes of each matrix."""
         return statistics.vector
 
+    def within(self, V: np.ndarray) -> np.ndarray:
+        """Rows of which the guarantee holds, once they are shortened: all."""
+        return V
+
     def described(self, release: "Release") -> "Described":
         """The function `described`."""
         return described(release)
@@ -387,8 +391,8 @@ class Release(NamedTuple):
 def release(plan: Plan, V: np.ndarray, y: np.ndarray, key: bytes) -> Release:
     """Release a plan from rows of integers, with all randomness from a key.
 
-    Long rows are shortened, and labels clipped (`dp_release.rows.bounded`), so the guarantee holds for
-    any input. Only `dp_release.making.make` charges a budget book.
+    Long rows are shortened, labels clipped (`dp_release.rows.bounded`), and rows outside a plan's body
+    become zeros, so the guarantee holds for any input. Only `dp_release.making.make` charges a budget book.
 
     Parameters
     ----------
@@ -421,7 +425,7 @@ def release(plan: Plan, V: np.ndarray, y: np.ndarray, key: bytes) -> Release:
     problem = plan.problem
     if V.shape != (problem.n, problem.d):
         raise Refused(f"the plan is for {problem.n} rows of {problem.d} columns")
-    X, y = rows.bounded(V, y, problem.loss.residual)
+    X, y = rows.bounded(plan.within(V), y, problem.loss.residual)
     pull = np.zeros(problem.d)
     if plan.tilt is not None:
         pull = tilt.draw(plan.tilt, Stream(key, "tilt"))

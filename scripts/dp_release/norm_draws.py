@@ -40,7 +40,7 @@ Times of all samplers here depend on the size of what is drawn, as those of `dra
 
 from collections.abc import Sequence
 from fractions import Fraction
-from math import comb, factorial
+from math import factorial, prod
 
 from dp_release import lattice
 from dp_release.draws import Stream, _bernoulli_exp, discrete_gaussian
@@ -62,22 +62,31 @@ def geometric(scale: int, stream: Stream) -> int:
 
 def cross(size: int, k: int) -> int:
     """The number of points of Z^size whose absolute values add up to at most k."""
-    return sum(_with_nonzero(size, k, j) for j in range(min(size, k) + 1))
+    return sum(_terms(size, k))
 
 
-def _with_nonzero(size, k, j):
-    return comb(size, j) * comb(k, j) << j
+def _terms(size, k):
+    """Yield 2^j C(size, j) C(k, j), the number of such points with j coordinates that are not 0."""
+    term = 1
+    for j in range(min(size, k) + 1):
+        yield term
+        term = 2 * (size - j) * (k - j) * term // (j + 1) ** 2
 
 
 def kept(k: int, singles: int, blocks: Sequence[int]) -> tuple[int, int]:
     """(numerator, denominator) of the probability with which `hull` keeps k."""
     d = singles + sum(blocks)
-    over, under = (2 * k + 1) ** singles, 1 << d
-    for size in blocks:
-        over *= cross(size, k) * factorial(size)
-    for i in range(1, d + 1):
-        under *= k + i
-    return over, under
+    over = [cross(size, k) * factorial(size) for size in blocks]
+    under = [k + i for i in range(1, d + 1)]
+    return (2 * k + 1) ** singles * _product(over), _product(under) << d
+
+
+def _product(numbers):
+    """The product, by halves, which is fast for many large numbers."""
+    if len(numbers) < 8:
+        return prod(numbers)
+    middle = len(numbers) // 2
+    return _product(numbers[:middle]) * _product(numbers[middle:])
 
 
 def hull(scale: int, singles: int, blocks: Sequence[int], stream: Stream) -> list[int]:
@@ -95,9 +104,11 @@ def hull(scale: int, singles: int, blocks: Sequence[int], stream: Stream) -> lis
 
 def _in_cross(size, k, stream):
     """A uniform point of Z^size whose absolute values add up to at most k."""
-    rank, j = stream.below(cross(size, k)), 0
-    while rank >= (count := _with_nonzero(size, k, j)):
-        rank, j = rank - count, j + 1
+    rank = stream.below(cross(size, k))
+    for j, count in enumerate(_terms(size, k)):  # noqa: B007 (j is used below)
+        if rank < count:
+            break
+        rank -= count
     z, left, before = [0] * size, list(range(size)), 0
     for cut in _subset(k, j, stream):
         place = left.pop(stream.below(len(left)))

@@ -27,7 +27,16 @@ from dp_privacy import l2
 from dp_privacy.accounting import REPLACE_ONE, Guarantee, gaussian_mu
 from dp_privacy.errors import Refused
 from dp_privacy.profiles import Curve, approximate, gaussian_profile, symmetric, with_chords
-from dp_release import contrasts, lattice, models, norm_noise, norm_tables, statistics, tilt
+from dp_release import (
+    contrasts,
+    lattice,
+    models,
+    norm_noise,
+    norm_tables,
+    rows,
+    statistics,
+    tilt,
+)
 from dp_release.norm_noise import Body, Noise
 
 # A thousand times the relative error of a pure epsilon in floating point.
@@ -122,6 +131,16 @@ class Plan(NamedTuple):
     def entries(self) -> Callable:
         """What `statistics.sums` makes of each matrix."""
         return self.beside.vector
+
+    def within(self, V: np.ndarray) -> np.ndarray:
+        """Rows of integers with zeros in place of those outside the body. Rows of map 2 are inside."""
+        most, inside = int(self.u * rows.ONE), np.ones(len(V), dtype=bool)
+        sizes = np.abs(np.asarray(V).astype(np.int64))
+        singles = self.body.singles
+        inside &= (sizes[:, singles] <= most).all(axis=1)
+        for block in self.body.blocks:
+            inside &= sizes[:, list(block)].sum(axis=1) <= most
+        return np.where(inside[:, None], V, 0) if not inside.all() else V
 
     @property
     def gaussian(self) -> list[lattice.Noise]:
@@ -326,6 +345,11 @@ def _made(n, body, u, loss, epsilon, delta, certain, matrices, radius=20.0, give
     noises = {"weights": norm_noise.output(problem, made.noise, tolerance, left * part * LESS)}
     longest = _longest(problem, noises["weights"])
     which = entries(body, pure=given is None)
+    if matrices and which.body.count > norm_noise.MOST:
+        raise Refused(
+            f"{which.body.count} entries of a Hessian are more than {norm_noise.MOST}: take fewer columns, "
+            f"or the law mixed"
+        )
     for kind, share in matrices.items():
         noises[kind] = _by_norm(kind, problem, which, u, Fraction(share), longest)
     if given:

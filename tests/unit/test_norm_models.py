@@ -578,6 +578,25 @@ def test_directions_that_change_no_score_change_no_coefficient():
     assert np.linalg.matrix_rank(T) == 6 == len(T)
 
 
+def test_rows_outside_the_body_count_nothing():
+    """`models.release` may get any integers: the guarantee does not depend on who prepared them."""
+    body, u = HOSPITAL, u_of(5)
+    plan = norm_models.weights_alone(6, body, u, 1.0)
+    e = int(u * rows.ONE)
+    V = np.zeros((6, 12), np.int32)
+    V[0, [0, 3, 5]] = e
+    V[1, 0] = e + 1
+    V[2, [3, 4]] = e
+    V[3, [5, 6]] = -e, 1
+    V[4, [1, 4, 11]] = -e
+    V[5] = -(2**31)
+    found = plan.within(V)
+    assert (found[[0, 4]] == V[[0, 4]]).all() and not found[[1, 2, 3, 5]].any()
+    y = np.ones(6, np.int32)
+    outside = models.release(plan, V, y, bytes(32)).parts
+    assert outside == models.release(plan, found, y, bytes(32)).parts
+
+
 # ---- intervals
 
 

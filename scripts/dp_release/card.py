@@ -442,7 +442,8 @@ def _fields(document):
         "Trust model": "central: whoever keeps the rows and ran the program is trusted",
         "Threat model": "whoever sees all that is published, with any other knowledge and any "
         "computing power that does not break HMAC-SHA512",
-        "Algorithm": f"`{document['method']}`: {guarantee['reason']}",
+        "Algorithm": f"`{document['method']}`: {guarantee['reason']}"
+        + (f". {document['why']}" if document.get("why") else ""),
         "Randomness": f"{_noise(document)}, exactly drawn from a key of 256 bits of the operating "
         "system, which was overwritten and deleted afterwards; disks and backups may keep it",
         "Implementation": "integers on a lattice; rounding is paid for; code "

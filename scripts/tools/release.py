@@ -97,7 +97,7 @@ def look(arguments):
     said = making.preview(request, release.book, release.path, release.header)
     with release.book.locked() as account:
         spent = account.spent()
-    print(*said, spent.beside(request), sep="\n")
+    print(*said, *filter(None, [request.why()]), spent.beside(request), sep="\n")
 
 
 def check(arguments):

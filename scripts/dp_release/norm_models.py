@@ -58,6 +58,7 @@ MIXED_SHARES = (0.02, 0.05, 0.1, 0.15, 0.25, 0.4)  # of mu^2
 FEW = 12  # numbers, with fewer of which a box's tilt is quieter than the l2 one
 POINTS = 96  # of the l2 tilt's profile
 NO_WIDER = 1.02  # a pure table is taken if its intervals are at most this much wider
+SURE = 3  # deviations of the noise on a Hessian's trace, for a lower bound on the mean of l''
 # For a public design: the mean of l'', and the scores' standard deviation.
 TYPICAL = {"logistic": (0.2, 1.0), "log_cosh": (0.7, 0.25)}
 
@@ -231,7 +232,7 @@ class Plan(NamedTuple):
         """`norm_tables.linearised` for this plan. own: `noise_of` the Hessian."""
         level = None
         if not self.problem.loss.residual:
-            level = np.trace(hessian) - 2 * math.sqrt(np.trace(own.variances))
+            level = np.trace(hessian) - SURE * math.sqrt(np.trace(own.variances))
         return norm_tables.linearised(
             *(weights, hessian, self.problem.n, self.problem.lam, self.tilt.noise),
             *(_variances(self.noises["weights"]), own, contrasts.span(self.body), scores, level),

@@ -25,7 +25,8 @@ Keys:
                   corrected for the ridge's bias, with 95 % intervals that include the noise; where `says`
                   is a sentence, the numbers are null
     estimates, covariance  null, or the numbers behind the table, in the columns' own units
-    holdout       null, or {rows, step, scale, integers} of `dp_release.holdout`, and the errors
+    holdout       null, or {rows, step, scale, integers} of `dp_release.holdout` (and in LEVELS {law}), and
+                  the errors
     guarantee     {epsilon, delta, adjacency, reason, profile: [[epsilon, delta], ..], premises: [..],
                   meaning: of `dp_release.meaning`, for a prior probability of 1/2}
     spent         the book's sums including this release: {epsilon, delta, of_epsilon, of_delta,

@@ -352,3 +352,29 @@ def test_simulated_rows_of_map_2_have_the_scores_of_map_1():
         second / rows.ONE @ weights, first / rows.ONE @ np.linalg.solve(T, coefficients), atol=1e-4
     )
     assert told.names == SCHEMA.names and not shift.any()
+
+
+def test_an_estimator_fits_without_a_delta(tmp_path):
+    estimators = pytest.importorskip("dp_release.estimators")
+    cells = [line.decode().split(",") for line in lines(np.random.default_rng(2))]
+    X, y = [row[:3] for row in cells], [row[3] for row in cells]
+    stated = {
+        "book": tmp_path / "b.book",
+        "budget": {"epsilon": 5},
+        "n_rows": N,
+        "columns": {"x0": (18, 98), "x1": ["f", "m"], "x2": ["b", "a", "c"]},
+        "target": ["no", "yes"],
+        "unit": "one row is one person",
+        "epsilon": 4,
+        "premise": "public example",
+        "spend": True,
+    }
+    with pytest.raises(Refused, match="state delta"):
+        estimators.PrivateClassifier("x", **stated).preview(X, y)
+    model = estimators.PrivateClassifier("x", **stated, law="pure")
+    model.preview(X, y)
+    model.fit(X, y)
+    assert model.guarantee_["delta"] == 0 and len(model.table_) == 5
+    assert list(model.coefficient_names_) == ["x0", "x1=m", "x2=a", "x2=c"]
+    found = model.predict_proba([["50", "f", "b"], ["90", "m", "c"]])
+    assert found.sum(axis=1) == pytest.approx([1, 1]) and found[1, 1] > found[0, 1] + 0.2

@@ -12,7 +12,8 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from dp.proofs.log_concave_tilt import Ball, Curvature
+from dp.proofs.curvature import Curvature
+from dp.proofs.log_concave_tilt import Ball
 from dp_privacy import l2
 
 ADD_REMOVE, REPLACE = "add-remove", "replace-one"

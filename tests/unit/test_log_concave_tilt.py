@@ -10,7 +10,8 @@ import math
 import numpy as np
 import pytest
 
-from dp.proofs.log_concave_tilt import Ball, Curvature, ball_shift, pure_epsilon, pure_shift
+from dp.proofs.curvature import Curvature
+from dp.proofs.log_concave_tilt import Ball, ball_shift, pure_epsilon, pure_shift
 from dp_privacy import l2
 from tilted import (
     ADD_REMOVE,
@@ -431,7 +432,8 @@ def test_refusals():
         with pytest.raises(ValueError, match="at least 0"):
             delta(-0.1)  # e - e_out, for instance
     for wrong in (
-        ("huber", 1.0),
+        ("hinge", 1.0),
+        ("clipped_logistic", 1.0),  # without its cap, it might be taken for logistic loss
         ("logistic", 0.0),
         ("logistic", math.inf),
         ("clipped_logistic", 1.0, 0.0),

@@ -9,7 +9,6 @@ most 2 tau/lambda + tau/(n lambda). With `public_n`, both gradient norms are at 
 and the bound is 2 tau/lambda.
 """
 
-import math
 from types import SimpleNamespace
 from typing import NamedTuple
 
@@ -139,10 +138,10 @@ class _GaussianTilt(Tilted):
         m, r = loss.slope * p.bound / plan.scale, p.bound**2 / (n * (p.lam + plan.ridge))
         parts = m, plan.mu_output, r, plan.adjacency, loss.name
 
-        def delta(epsilon):
-            return np.vectorize(lambda e: gaussian_tilt.composed_delta(e, *parts), otypes=[float])(
-                epsilon
-            )
+        def at(epsilon):
+            return gaussian_tilt.composed_delta(epsilon, *parts, slope=loss.slope)
+
+        delta = np.vectorize(at, otypes=[float])
 
         return Curve(symmetric(delta))
 
@@ -167,7 +166,8 @@ class GaussianObjectivePerturbation(_GaussianTilt):
     `tau` and slopes in [-t, t]. With log_cosh, the tilt has t times the Gaussian mechanism's standard
     deviation at delta/2, and the threshold for n lambda is about twice that for logistic loss.
     clip: a record's maximum slope under logistic loss, below 1 (`ClippedLogistic`). The tilt is
-    proportional to this slope. The Jacobian then adds log(1 + R^2/(4 n lambda)) to epsilon.
+    proportional to this slope k. The Jacobian then adds log(1 + k (1-k) R^2/(n lambda)) to epsilon, and
+    if n lambda is small, log(1 + R^2/(4 n lambda)).
     output: the output noise's share s of mu, which multiplies the tilt's standard deviation by
     about 1 + s^2/2.
     radius: with the rule's lambda, the tilt moves the minimiser by at most about radius/R.
@@ -220,7 +220,8 @@ class GaussianObjectivePerturbation(_GaussianTilt):
 
     def _jacobian(self, n, p, mu, loss):
         if loss.name in gaussian_tilt.NEVER_FREE:
-            costs = math.log1p(p.bound**2 / (4 * n * p.lam))
+            m, r = mu / vector_sum(1.0, p.adjacency), p.bound**2 / (n * p.lam)
+            costs = gaussian_tilt.jacobian(p.epsilon, m, r, p.adjacency, loss.name, loss.slope)
             return f"slopes are at most {loss.slope:g}; the Jacobian costs at most {costs:.3g} of epsilon"
         least = gaussian_tilt.least_regularisation(p.epsilon, mu, p.bound, p.adjacency, loss.name)
         free = "the Jacobian is free" if n * p.lam >= least else "the Jacobian is paid for"

@@ -18,7 +18,8 @@ from dp.mechanisms.objective_perturbation import Tilted
 from dp.noise import box, discrete_laplace, hull, l2_laplace, l2_laplace_reach
 from dp.offset import Offset
 from dp.options import ADJACENCY, LOSS, PUBLIC_N, TOLERANCE, Choice, Optional, public_size
-from dp.proofs.log_concave_tilt import Ball, Curvature, ball_shift, pure_shift
+from dp.proofs.curvature import Curvature
+from dp.proofs.log_concave_tilt import Ball, ball_shift, pure_shift
 from dp.solvers.newton import check_certifiable, minimise
 from dp_privacy import l2
 from dp_privacy.accounting import ADD_REMOVE, REPLACE_ONE, Guarantee

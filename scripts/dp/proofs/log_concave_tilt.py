@@ -74,67 +74,9 @@ from itertools import pairwise
 
 import numpy as np
 
+from dp.proofs.curvature import Curvature
 from dp_privacy import l2
 from dp_privacy.accounting import ADD_REMOVE, REPLACE_ONE, check_adjacency
-
-LOSSES = ("logistic", "clipped_logistic", "log_cosh")
-
-
-class Curvature:
-    """g(u) = c0 + c1 u + c2 u^2 of a record's unit slope u, times r = R^2/Lambda.
-
-    signs: of u, 1 or 2. tangents: pairs (J, t) with log(1 + g(u) r) <= J + (1 - u) t (module docstring);
-    first the one at the largest slope.
-    """
-
-    def __init__(self, loss: str, r: float, slope: float = 1.0):
-        if loss not in LOSSES:
-            raise ValueError(f"a log-concave tilt is proven for {', '.join(LOSSES)}, not {loss!r}")
-        if not (0 < r < math.inf and slope > 0):
-            raise ValueError(f"needs a finite r > 0 and a slope > 0, not {r} and {slope}")
-        if loss == "clipped_logistic" and slope >= 1:
-            loss = "logistic"
-        self.signs = 2 if loss == "log_cosh" else 1
-        self.r = r
-        self.c0, self.c1, self.c2 = {
-            "logistic": (0.0, 1.0, -1.0),
-            "clipped_logistic": (0.0, slope, -slope * slope),
-            "log_cosh": (1.0, 0.0, -1.0),
-        }[loss]
-        at_cap = 1 + self.at(1.0) * r
-        rising = self.c1 + 2 * self.c2 >= 0  # g grows up to the largest slope
-        peak = 1.0 if rising else self.c1 / (-2 * self.c2)
-        self.tangents = [
-            (math.log1p(self.at(1.0) * r), max(0.0, -(self.c1 + 2 * self.c2) * r / at_cap)),
-            (math.log1p(self.at(peak) * r), 0.0),
-        ]
-
-    def at(self, u: float | np.ndarray) -> float | np.ndarray:
-        return np.maximum(self.c0 + u * (self.c1 + u * self.c2), 0.0)
-
-    def kinks(self) -> tuple[float, float]:
-        """The x between which the maximum of `largest` lies inside (0, 1)."""
-        at_zero, at_cap = (1 + self.at(u) * self.r for u in (0.0, 1.0))
-        return -self.c1 * self.r / at_zero, -(self.c1 + 2 * self.c2) * self.r / at_cap
-
-    def largest(self, x: float | np.ndarray) -> float | np.ndarray:
-        """f(x): the maximum over u in [0, 1] of u x + log(1 + g(u) r), elementwise.
-
-        The function is concave in u. Its derivative vanishes where x (1/r + g(u)) + g'(u) = 0.
-        """
-        x = np.asarray(x, dtype=float)
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            A, B = x * self.c2, x * self.c1 + 2 * self.c2
-            C = x * (1 / self.r + self.c0) + self.c1
-            root = np.sqrt(np.maximum(B * B - 4 * A * C, 0.0))
-            # Both roots, in the form that does not cancel: q/A, and C/q, as their product is C/A.
-            q = -(B + np.copysign(root, B)) / 2
-            roots = q / A, C / q
-        best = np.maximum(math.log1p(self.c0 * self.r), x + self.tangents[0][0])  # at u = 0 and 1
-        for u in roots:
-            u = np.fmin(np.fmax(u, 0.0), 1.0)  # 0 if there is no such root
-            best = np.maximum(best, u * x + np.log1p(self.at(u) * self.r))
-        return best
 
 
 def pure_epsilon(m: float, curvature: Curvature, adjacency: str = REPLACE_ONE) -> float:
@@ -261,7 +203,7 @@ def ball_shift(
     d: int,
     r: float,
     loss: str = "logistic",
-    slope: float = 1.0,
+    slope: float | None = None,
     adjacency: str = REPLACE_ONE,
 ) -> float:
     """The largest m = k R/s at which the exact minimiser with the l2 tilt is (epsilon, delta)-DP.
@@ -276,8 +218,9 @@ def ball_shift(
         Dimensions, including a constant feature.
     r : float
         R^2/Lambda.
-    loss : {"logistic", "clipped_logistic", "log_cosh"}
-    slope : float
+    loss : str
+        One of `dp.proofs.curvature.SIGNS`.
+    slope : float, optional
         The cap k of clipped logistic loss.
     adjacency : str
 

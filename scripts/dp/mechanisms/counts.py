@@ -18,6 +18,7 @@ from dp.mechanism import repeated
 from dp.mechanisms import Mechanism, Release, register
 from dp.mechanisms.gaussian_objective_perturbation import MOST_NOISE
 from dp.noise import gaussian, gaussian_reach
+from dp.offset import gaussian_share
 from dp.options import TOLERANCE, Between, Optional, Ordinary, Positive, Whole
 from dp.proofs import counts_tilt, gaussian_tilt
 from dp.proofs.one_number import one_number
@@ -29,8 +30,6 @@ from dp_privacy.profiles import Curve, Gaussian, symmetric
 from dp_privacy.sensitivities import vector_sum
 
 SUMMED = 4096  # rows of a partial sum, as `dp.solvers.newton.rounding` assumes
-RESOLVED = 0.0025  # target standard deviation of the rate's noise, in units of M
-LEAST, MOST = 0.01, 0.15  # bounds of the rate's share of mu^2
 MOST_STEPS = 200
 RATE = {"rate": Optional(Between(low=0, high=1))}
 
@@ -43,7 +42,7 @@ class Counts(Mechanism):
     needs_lambda = False
 
     def _rate_share(self, n, p):
-        return p.rate or min(max((1 / (RESOLVED * n * p.mu)) ** 2, LEAST), MOST)
+        return p.rate or gaussian_share(n, p.mu)
 
 
 def _shares(y):

@@ -6,6 +6,7 @@ certain. So all conditions of the proof are at the tilt's own part of epsilon.
 """
 
 import math
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import numpy as np
@@ -15,12 +16,12 @@ from dp.mechanism import Parameters
 from dp.mechanisms import register
 from dp.mechanisms.gaussian_objective_perturbation import CLIP, MOST_NOISE, kind, moved
 from dp.mechanisms.objective_perturbation import Tilted
-from dp.noise import box, discrete_laplace, hull, l2_laplace, l2_laplace_reach
-from dp.offset import Offset
-from dp.options import ADJACENCY, LOSS, PUBLIC_N, TOLERANCE, Choice, Optional, public_size
+from dp.noise import box, hull, l2_laplace, l2_laplace_reach
+from dp.offset import Centre
+from dp.options import ADJACENCY, LOSS, OFFSET, PUBLIC_N, TOLERANCE, Choice, Optional, public_size
 from dp.proofs.curvature import Curvature
 from dp.proofs.log_concave_tilt import Ball, ball_shift, pure_shift
-from dp.solvers.newton import check_certifiable, minimise
+from dp.solvers.newton import check_certifiable
 from dp_privacy import l2
 from dp_privacy.accounting import ADD_REMOVE, REPLACE_ONE, Guarantee
 from dp_privacy.errors import Refused
@@ -177,14 +178,14 @@ class KNormObjectivePerturbation(Tilted):
     loss: "logistic", or for numbers "log_cosh".
     clip: as for `gaussian_objective_perturbation`.
     offset: "paid" spends a tenth of epsilon on the noisy class rate first, the number of labels 1 over n
-    (`public_n`, if stated). Its log-odds are added to all scores w.x and returned as info["intercept"], so
-    lambda draws the model towards the class rate, not towards one half. Given the offset, slopes and
-    curvatures have the same bounds.
+    (`public_n`, if stated), or on the noisy mean of numbers. Its log-odds, or the mean, are added to all
+    scores w.x and returned as info["intercept"], so lambda draws the model towards the class rate or the
+    mean (`dp.offset`).
     """
 
     options = LOSS | {"body": Choice("auto", "ball", "box", "hull")}
     options |= ADJACENCY | PUBLIC_N | TOLERANCE | {"clip": Optional(CLIP)}
-    options |= {"offset": Choice("none", "paid")}
+    options |= OFFSET
     facts = ("column_bounds", "blocks")
     delta = "optional"
     least_delta = 1e-20  # tilts of probability e^-60 are neglected
@@ -236,8 +237,6 @@ class KNormObjectivePerturbation(Tilted):
                 f"{self.name} with body {p.body} is (epsilon, 0)-DP and takes no delta, not {p.delta:g}: "
                 f"leave it out, or take body ball or auto"
             )
-        if p.offset == "paid" and self._kind(p).loss.residual:
-            raise Refused(f"{self.name}: offset is for two classes, not for loss {p.loss}")
         super()._check_together(n, d, p)
 
     def _curvature(self, n, p, R):
@@ -267,11 +266,7 @@ class KNormObjectivePerturbation(Tilted):
     def _plan(self, n, d, p):
         loss, R = self._kind(p), bodies(d, p)[0].radius
         rate = rate_epsilon(p.epsilon, p)
-        # What the solver minimises, and the bound on its rows.
-        solved, length = loss.loss, R
-        if rate:
-            solved = Offset(solved, largest_offset(n, rate))
-            length = R / solved.unit
+        solved, length = self._solved(n, p, SimpleNamespace(rate=rate), R)
         check_certifiable(n, d, p.lam, length, solved, p.tolerance)
         share = self.checked_share(n, d, p.lam, R, loss.loss, p.tolerance)
         left = (1 - share) * (p.epsilon - rate)
@@ -288,22 +283,10 @@ class KNormObjectivePerturbation(Tilted):
         share = spent / p.epsilon
         return Plan(body, scale, share, left, rate, delta, output_scale, 0.0, p.tolerance)
 
-    def _minimised(self, X, y, p, plan, draws, rng, **settings):
+    def _centre(self, n, p, plan):
         if not plan.rate:
-            return super()._minimised(X, y, p, plan, draws, rng, **settings)
-        n = p.public_n or len(X)
-        loss = Offset(self._loss(p), largest_offset(n, plan.rate))
-        noise = discrete_laplace(1, 1 / plan.rate, draws, rng)[:, 0]
-        intercepts = offsets((np.count_nonzero(y == 1) + noise) / n, n, plan.rate)
-        linear, rows = self._noise(X.shape[1], plan, draws, rng), loss.rows(X[:], y)
-        weights = np.empty(linear.shape)
-        reached = {"status": np.empty(draws, "U13"), "gradient_norm": np.empty(draws)}
-        for k, offset in enumerate(intercepts):
-            at = {"linear": linear[k : k + 1], "loss": loss}
-            weights[k], info = minimise(rows, loss.targets(y, offset), **at, **settings)
-            for name, values in reached.items():
-                values[k] = info[name][0]
-        return weights, reached | {"intercept": intercepts}
+            return None
+        return Centre(n, 1 / plan.rate, gaussian=False, numbers=self._loss(p).residual)
 
     def _noise(self, d, plan, draws, rng):
         return plan.body.noise(plan.scale, draws, rng)
@@ -319,10 +302,8 @@ class KNormObjectivePerturbation(Tilted):
         within = f"{plan.body.described()}, so its norm of this {plan.body.name} is at most 1"
         reason = f"{within}; {self._paid(plan, d, p.tolerance)}; {fixed}"
         if plan.rate:
-            reason += (
-                f"; {plan.rate:.6g} of epsilon pays for the number of labels 1, with discrete Laplace "
-                f"noise of scale {1 / plan.rate:.6g}, which decides the offset of all scores"
-            )
+            described = self._centre(n, p, plan).described()
+            reason += f"; {plan.rate:.6g} of epsilon pays for {described}"
         if plan.delta:
             return p.proven(reason, profile=self._profile(n, d, p, plan))
         if p.delta:
@@ -338,7 +319,9 @@ class KNormObjectivePerturbation(Tilted):
             at = tilt.delta(abs(left), p.adjacency)
             return at if left >= 0 else -math.expm1(left) + math.exp(left) * at
 
-        return Curve(symmetric(np.vectorize(delta, otypes=[float])))
+        above = [plan.share * p.epsilon + plan.rate + e for e in tilt.kinks()]
+        kinks = (*above, *(-e for e in above))
+        return Curve(symmetric(np.vectorize(delta, otypes=[float])), kinks=kinks)
 
 
 def parts(p: object) -> int:
@@ -352,25 +335,3 @@ RATE = 0.1  # the class rate's part of epsilon
 def rate_epsilon(epsilon: float, p: object) -> float:
     """The class rate's part of epsilon, 0 without an offset."""
     return RATE * epsilon if p.offset == "paid" else 0.0
-
-
-def offsets(rates: np.ndarray, n: int, epsilon: float) -> np.ndarray:
-    """Log-odds of noisy class rates (draws,), which are (epsilon, 0)-DP.
-
-    A rate is first shrunk to one half, as the mean of a uniform prior's linear posterior would be, and kept
-    a scale of its noise away from 0 and 1.
-    """
-    least = _least_rate(n, epsilon)
-    shrunk = 1 / (1 + 24 / (n * epsilon) ** 2)  # 1/12 over itself plus the noise's variance
-    rates = np.clip(0.5 + shrunk * (rates - 0.5), least, 1 - least)
-    return np.log(rates / (1 - rates))
-
-
-def largest_offset(n: int, epsilon: float) -> float:
-    """A power of 2 of at least 1 and the size of all `offsets`."""
-    least = _least_rate(n, epsilon)
-    return 2.0 ** math.ceil(math.log2(max(1.0, math.log((1 - least) / least))))
-
-
-def _least_rate(n, epsilon):
-    return min(0.5, max(1 / epsilon, 0.5) / n)

@@ -89,14 +89,12 @@ An intercept must be a regularised constant feature within R; an unregularised o
 import math
 from collections.abc import Callable
 from functools import lru_cache
-from itertools import pairwise
 
 import numpy as np
 
 from dp.proofs.curvature import SIGNS, Curvature
 from dp_privacy.accounting import ADD_REMOVE, REPLACE_ONE, check_adjacency, gaussian_mu
 from dp_privacy.profiles import (
-    FAR,
     Curve,
     Gaussian,
     compose,
@@ -319,13 +317,13 @@ def profile(
     _check(loss, adjacency)
     if adjacency == ADD_REMOVE:
         add, remove = _both(m, r, loss, slope)
-        return Curve(remove, add)
+        return Curve(remove, add, _kinks(m, r, adjacency, loss, slope))
 
     def bound(epsilon):
         epsilon = np.asarray(epsilon, dtype=float)
         return replacement(np.atleast_1d(epsilon), m, r, loss, slope).reshape(epsilon.shape)
 
-    return Curve(symmetric(bound))
+    return Curve(symmetric(bound), kinks=_kinks(m, r, adjacency, loss, slope))
 
 
 def least_regularisation(
@@ -502,9 +500,6 @@ def composed_delta(
     from scipy.special import ndtr
 
     one = profile(m, r, adjacency, loss, slope)
-    if loss in NEVER_FREE and SIGNS[loss] == 1 and mu_output > 0:
-        kinks = _steps(m, Curvature(loss, r, slope), adjacency)
-        return _between(one.delta, epsilon, mu_output, np.concatenate([kinks, -kinks]))
     if loss in NEVER_FREE or mu_output == 0:
         return float(compose(one, Gaussian(mu_output)).delta(epsilon))
     parts = vector_sum(1.0, adjacency)
@@ -523,23 +518,16 @@ def composed_delta(
     return joint + max(integral(excess, start, stop, panels=(4, 8, 16, 32)), 0.0) + 4e-33
 
 
-def _between(delta, epsilon, mu, kinks):
-    """E delta(epsilon - L), L ~ N(mu^2/2, mu^2), integrated between kinks, which `integral` may miss."""
-
-    def integrand(z):
-        there = delta(epsilon - mu * mu / 2 - mu * z)
-        return there * np.exp(-z * z / 2) / math.sqrt(2 * math.pi)
-
-    ends = np.clip((epsilon - mu * mu / 2 - kinks) / mu, -FAR, FAR)
-    ends = np.unique([-FAR, *ends, FAR])
-    return sum(integral(integrand, a, b) for a, b in pairwise(ends)) + 4e-33
-
-
-def _steps(m, curvature, adjacency):
-    """Kinks and jumps of the profile, if there is curvature at the largest slope."""
+def _kinks(m, r, adjacency, loss, slope):
+    """Where the profile has a kink or a jump, if there is curvature at the largest slope."""
+    if loss not in NEVER_FREE:
+        return ()
+    curvature = Curvature(loss, r, slope)
     (least, fall), (most, _) = curvature.tangents
-    start, flat = (_start(m, *of, adjacency) for of in ((curvature.rise, fall), (0.0, 0.0)))
-    return np.array([0.0, m * m, flat + most, start + least, m * m + least])
+    start = _start(m, curvature.rise, fall, adjacency)
+    flat = _start(m, 0.0, 0.0, adjacency)
+    above = [0.0, m * m, flat + most, start + least, m * m + least]
+    return (*above, *(-e for e in above))
 
 
 def _gaussian_from(m, r, adjacency, loss):

@@ -188,6 +188,13 @@ class Ball:
         )
         return min(bound, values[i], float(best.fun))
 
+    def kinks(self) -> tuple[float, ...]:
+        """The e >= 0 at which a delta may have a kink or a jump."""
+        most, found = float(self.curvature.largest(self.m)), [0.0, self.m]
+        for J, t in self.curvature.tangents:
+            found += [J, J + t, J + self.m, J + t + self.m, J + 2 * self.m]
+        return (*found, most, most + self.m)
+
     def delta(self, e: float, adjacency: str = REPLACE_ONE) -> float:
         """The larger delta of both directions, at e >= 0."""
         check_adjacency(adjacency)

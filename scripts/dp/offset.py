@@ -38,10 +38,6 @@ class Centre:
     gaussian: bool
     numbers: bool
 
-    def noise(self, draws: int, rng: np.random.Generator) -> np.ndarray:
-        law = gaussian if self.gaussian else laplace if self.numbers else discrete_laplace
-        return np.asarray(law(1, self.scale, draws, rng))[:, 0]
-
     def offsets(self, rates: np.ndarray) -> np.ndarray:
         """Offsets for noisy means of u (draws,).
 
@@ -69,8 +65,9 @@ class Centre:
 
     def drawn(self, y: np.ndarray, draws: int, rng: np.random.Generator) -> np.ndarray:
         """Offsets (draws,) of releases from targets y."""
-        total = ((np.asarray(y, dtype=float) + 1) / 2).sum()
-        return self.offsets((total + self.noise(draws, rng)) / self.n)
+        law = gaussian if self.gaussian else laplace if self.numbers else discrete_laplace
+        noisy = ((np.asarray(y, dtype=float) + 1) / 2).sum() + law(1, self.scale, draws, rng)
+        return self.offsets(np.asarray(noisy)[:, 0] / self.n)
 
     def described(self) -> str:
         """What is released, for a guarantee's reason."""

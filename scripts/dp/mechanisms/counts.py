@@ -54,13 +54,14 @@ def _least_rate(n, deviation=0.0):
     return min(max(deviation, 0.5 / n), 1.0)
 
 
-def _clipped_rate(noisy, n, deviation):
+def clipped_rate(noisy: np.ndarray, n: int, deviation: float) -> np.ndarray:
+    """Noisy means of u, clipped to (0, 1]."""
     return np.clip(noisy, _least_rate(n, deviation), 1.0)
 
 
 def _released_rate(u, deviation, draws, rng):
     noisy = np.asarray(u.mean() + gaussian(1, deviation, draws, rng))[:, 0]
-    return _clipped_rate(noisy, len(u), deviation)
+    return clipped_rate(noisy, len(u), deviation)
 
 
 @register("counts_rate")
@@ -86,7 +87,7 @@ class CountsRate(Counts):
 
     def _release(self, X, y, p, draws, rng):
         noise, u = self._noise(len(X), p), _shares(y)
-        rate = _clipped_rate(u.mean() + noise.draw(draws, rng), len(u), noise.deviation)
+        rate = clipped_rate(u.mean() + noise.draw(draws, rng), len(u), noise.deviation)
         return np.zeros((draws, X.shape[1])), {"intercept": np.log(rate), "scale": noise.deviation}
 
 
@@ -257,8 +258,8 @@ class CountsObjectivePerturbation(Counts):
     def _release(self, X, y, p, draws, rng):
         (n, d), u = X.shape, _shares(y)
         plan = self.plan(n, d, p)
-        rate = _released_rate(u, 1 / (n * plan.mu_rate), draws, rng)
-        tilts = np.asarray(gaussian(d, plan.scale, draws, rng))
+        rate = self._rates(u, plan, draws, rng)
+        tilts = np.asarray(self._tilts(d, plan, draws, rng))
         weights, norm = np.zeros((draws, d)), np.full(draws, np.nan)
         status = np.full(draws, "ok", dtype="U16")
         for k, C in enumerate(np.minimum(1.0, p.clip * rate)):
@@ -267,9 +268,20 @@ class CountsObjectivePerturbation(Counts):
                 X, np.minimum(u, C) / C, p.lam, loss, p.tolerance, tilts[k]
             )
             norm[k], status[k] = info["gradient_norm"][0], info["status"][0]
-        weights = weights + gaussian(d, plan.output_scale, draws, rng)
+        weights = weights + self._output(d, plan, draws, rng)
         release_info = {"intercept": np.log(rate), "gradient_norm": norm, "scale": plan.scale}
         return Release(np.where((status == "ok")[:, None], weights, 0.0), status, release_info)
+
+    def _rates(self, u, plan, draws, rng):
+        """Noisy means of u (draws,)."""
+        return _released_rate(u, 1 / (len(u) * plan.mu_rate), draws, rng)
+
+    def _tilts(self, d, plan, draws, rng):
+        return gaussian(d, plan.scale, draws, rng)
+
+    def _output(self, d, plan, draws, rng):
+        """Noise for the solver's error."""
+        return gaussian(d, plan.output_scale, draws, rng)
 
 
 def _minimiser(X, v, lam, loss, tolerance, tilt=0.0):

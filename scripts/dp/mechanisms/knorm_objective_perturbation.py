@@ -14,7 +14,7 @@ import numpy as np
 from dp import losses
 from dp.mechanism import Parameters
 from dp.mechanisms import register
-from dp.mechanisms.gaussian_objective_perturbation import CLIP, MOST_NOISE, kind, moved
+from dp.mechanisms.gaussian_objective_perturbation import CLIP, MOST_NOISE, Kind, kind, moved
 from dp.mechanisms.objective_perturbation import Tilted
 from dp.noise import box, hull, l2_laplace, l2_laplace_reach
 from dp.offset import Centre
@@ -166,6 +166,40 @@ def excess(body: Body, outer: Body, curvature: float, lam: float) -> float:
     return total + float(variances[levels] @ vectors**2 @ (values / (values + lam) ** 2))
 
 
+def quietest(n: int, d: int, p: object, epsilon: float, loss: Kind) -> tuple[Body, float, float]:
+    """(body, scale, delta) with the smallest predicted noise for the tilt's part of epsilon."""
+    choices = bodies(d, p)
+    curvature = Curvature(loss.name, choices[0].radius ** 2 / (n * p.lam), loss.slope)
+    found = []
+    for body in choices:
+        m, delta = pure_shift(epsilon, curvature, p.adjacency), 0.0
+        if body.name == "ball" and p.delta and d <= 1000 and 2 * epsilon <= l2.LARGEST:
+            settings = {"loss": loss.name, "slope": loss.slope, "adjacency": p.adjacency}
+            m, delta = ball_shift(epsilon, p.delta, d, curvature.r, **settings), p.delta
+        found.append((body, math.nextafter(loss.slope / m, math.inf) if m else math.inf, delta))
+    if len(found) == 1:
+        return found[0]
+
+    def predicted(choice):
+        body, scale, _ = choice
+        return scale**2 * excess(body, choices[-1], loss.loss.c, p.lam)
+
+    return min(found, key=predicted)
+
+
+def profile(p: object, tilt: Ball, pure: float) -> Curve:
+    """The profile of the tilt's release with others that are together (pure, 0)-DP."""
+
+    def delta(epsilon):
+        left = epsilon - pure
+        at = tilt.delta(abs(left), p.adjacency)
+        return at if left >= 0 else -math.expm1(left) + math.exp(left) * at
+
+    above = [pure + e for e in tilt.kinks()]
+    kinks = (*above, *(-e for e in above))
+    return Curve(symmetric(np.vectorize(delta, otypes=[float])), kinks=kinks)
+
+
 @register("knorm_objective_perturbation")
 class KNormObjectivePerturbation(Tilted):
     """Objective perturbation with noise of the norm of a ball, a box or a hull of one-hot blocks.
@@ -208,7 +242,7 @@ class KNormObjectivePerturbation(Tilted):
         share = self.share(n, d, usual * unit / n, R, loss.loss, p.tolerance)
         n_lambda = max(usual, free / max(1 - share, 1e-3)) * unit
         p.lam = n_lambda / n
-        body, scale, _ = self._quietest(n, d, p, (1 - share) * epsilon)
+        body, scale, _ = quietest(n, d, p, (1 - share) * epsilon, loss)
         return max(n_lambda, scale * math.sqrt(body.variances().sum()) * R / 20) / n
 
     def tilt(
@@ -243,26 +277,6 @@ class KNormObjectivePerturbation(Tilted):
         loss = self._kind(p)
         return Curvature(loss.name, R * R / (n * p.lam), loss.slope)
 
-    def _quietest(self, n, d, p, epsilon):
-        """(body, scale, delta) with the smallest predicted noise for the tilt's part of epsilon."""
-        loss, choices = self._kind(p), bodies(d, p)
-        curvature = self._curvature(n, p, choices[0].radius)
-        found = []
-        for body in choices:
-            m, delta = pure_shift(epsilon, curvature, p.adjacency), 0.0
-            if body.name == "ball" and p.delta and d <= 1000 and 2 * epsilon <= l2.LARGEST:
-                settings = {"loss": loss.name, "slope": loss.slope, "adjacency": p.adjacency}
-                m, delta = ball_shift(epsilon, p.delta, d, curvature.r, **settings), p.delta
-            found.append((body, math.nextafter(loss.slope / m, math.inf) if m else math.inf, delta))
-        if len(found) == 1:
-            return found[0]
-
-        def predicted(choice):
-            body, scale, _ = choice
-            return scale**2 * excess(body, choices[-1], loss.loss.c, p.lam)
-
-        return min(found, key=predicted)
-
     def _plan(self, n, d, p):
         loss, R = self._kind(p), bodies(d, p)[0].radius
         rate = rate_epsilon(p.epsilon, p)
@@ -270,7 +284,7 @@ class KNormObjectivePerturbation(Tilted):
         check_certifiable(n, d, p.lam, length, solved, p.tolerance)
         share = self.checked_share(n, d, p.lam, R, loss.loss, p.tolerance)
         left = (1 - share) * (p.epsilon - rate)
-        body, scale, delta = self._quietest(n, d, p, left)
+        body, scale, delta = quietest(n, d, p, left, loss)
         if not scale <= MOST_NOISE * 2 * loss.slope / (left * parts(p)):
             raise Refused(
                 f"at n lambda = {n * p.lam:.3g} the Jacobian needs more than {MOST_NOISE} times the noise "
@@ -314,14 +328,7 @@ class KNormObjectivePerturbation(Tilted):
         curvature = self._curvature(n, p, plan.body.radius)
         tilt = Ball(self._kind(p).slope / plan.scale, d, curvature)
 
-        def delta(epsilon):
-            left = epsilon - plan.share * p.epsilon - plan.rate
-            at = tilt.delta(abs(left), p.adjacency)
-            return at if left >= 0 else -math.expm1(left) + math.exp(left) * at
-
-        above = [plan.share * p.epsilon + plan.rate + e for e in tilt.kinks()]
-        kinks = (*above, *(-e for e in above))
-        return Curve(symmetric(np.vectorize(delta, otypes=[float])), kinks=kinks)
+        return profile(p, tilt, plan.share * p.epsilon + plan.rate)
 
 
 def parts(p: object) -> int:

@@ -62,6 +62,23 @@ Since l_v <= l_-v for a >= 0, and l_-v <= l_v for a <= 0, log p/q is at most f(l
 and at most f(l_v) for all a otherwise. Given the fixed part, b' has a density even in a, so l_-v and l_v
 have the same law.
 
+COUNTS. A record's loss is h(w.x) - c w.x with a target c in [0, 1], h' in [0, 1] and h'' in [0, 1]
+(`dp.proofs.counts_tilt`). Its gradient is q x with q = h' - c in [-c, 1-c]. Write l_a(b) = (N(b + a) -
+N(b))/s. These slopes have two signs, but cost what slopes of one sign cost with g = 1, that is J = log(1 +
+r) and t = 0.
+
+For linear maps a_i of a vector c and any real e, E (1 - e^(e - max_i l_(a_i(c))))_+ is *quasi-convex in c*:
+it is 1 - integral over b of min(p(b), e^e min_i p(b + a_i(c))). There, p(b + a_i(c)) is log-concave in (b,
+c), and so are the minimum and, by Prekopa's theorem, its integral.
+
+Adding: log p/q is convex in q, so at most the larger one of l_(c x) and l_(-(1-c) x). So the divergence is
+largest at c = 0 or c = 1. There, one of the two is 0, so it is D(e) for e >= 0. Removing: at most J plus
+the larger one of l_(-c x) and l_((1-c) x), so E (1 - e^(e - f(L)))_+ with f(x) = max(x, 0) + J, which is
+D(e - J) for e >= J. Replacing directly: log p/q is at most J plus the largest of l_(q x - q' x') over the
+ends of both intervals. These shifts are linear in (c, c'), so the divergence is largest where both are 0 or
+1. There, a shift is 0, or one of +-x and +-x', with l <= m, or +-x +-x': D_2(e - J) for e - J >= m. Pure:
+|q| + |q'| <= 2, so epsilon = 2 m + J.
+
 APPROXIMATE MINIMISERS. Let the gradient of the mean objective at the solver's point have norm at most tau.
 Given the exact minimiser, neighbours' points differ by at most 2 tau/lambda, so noise z with ||z|| ~
 Gamma(d, 2 tau/(lambda e_out)) is e_out-DP given the minimiser. Its loss is at most e_out almost surely, so

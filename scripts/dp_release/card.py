@@ -12,6 +12,7 @@ from decimal import ROUND_CEILING, Context, Decimal
 from dp_privacy.accounting import Guarantee
 from dp_privacy.composition import of_group
 from dp_release import holdout
+from dp_release.persons import PEOPLE
 from dp_release.request import PUBLIC_EXAMPLE
 
 __all__ = ["card", "table_csv"]
@@ -78,7 +79,7 @@ def card(document: dict) -> str:
             "what a release looks like."
         )
     parts += [
-        f"{_model(document)} The model was learnt from {document['training_rows']:,} rows with "
+        f"{_model(document)} The model was learnt from {_learnt_from(document)} with "
         f"differential privacy: {_both(guarantee, ', ')}, under "
         f"{guarantee['adjacency']}. Everything in this folder may be published.",
         "## What is promised, and to whom",
@@ -93,9 +94,9 @@ def card(document: dict) -> str:
     ]
     if document["holdout"]:
         measured = document["holdout"]
-        held = measured | {
-            "records": min(measured["records"], measured["rows"])
-        }  # the noisy count may exceed the number of rows
+        once = _one(document) == "person" and document["person"]["count"] == PEOPLE
+        most = measured["people"] if once else measured["rows"]
+        held = measured | {"records": min(measured["records"], most)}  # the noisy count may exceed it
         told = holdout.said(document | {"holdout": held})
         parts += ["## Measured on rows that were held out", told]
     parts += [
@@ -130,22 +131,52 @@ def _model(document):
     return f"A {kind} of `{target}`, between {low:g} and {high:g}."
 
 
+def _learnt_from(document):
+    if "person" not in document:
+        return f"{document['training_rows']:,} rows"
+    most = document["person"]["most"]
+    people = f"{document['training_rows'] // most:,} people"
+    said = f"at most {most} row{'s' * (most > 1)} of each of {people}"
+    once = document["person"]["count"] == PEOPLE and most > 1
+    return said + " (every person counts once, so it describes a mean over people, not over rows)" * once
+
+
+def _unit(document):
+    """What is protected, in words."""
+    if "person" not in document:
+        return f"a row: {document['unit']}"
+    person = document["person"]
+    return (
+        f"a person: all rows with the same `{person['column']}`, however many there are ("
+        f"{document['unit']})"
+    )
+
+
+def _one(document):
+    return "row" if "person" not in document else "person"
+
+
 def _promise(document):
     meaning = document["guarantee"]["meaning"]
-    guess = max(meaning["prior"], 1 - meaning["prior"])
+    guess, one = max(meaning["prior"], 1 - meaning["prior"]), _one(document)
+    some = "rows" if one == "row" else "people"
     probabilities, learns = _learnt(meaning["right"] - guess)
     attacks = [
-        f"falsely accuses {100 * false:g} in 100 rows, is right about at most {_up(power)} in 100 true ones"
+        f"falsely accuses {100 * false:g} in 100 {some}, is right about at most {_up(power)} in 100 true ones"
         for false, power in zip(meaning["false"], meaning["power"], strict=True)
     ]
+    changed = "all values of one row" if one == "row" else "all rows of one person"
+    group = "a person, or another group, has several rows"
+    if one == "person":
+        group = "several people, such as a family, are to be protected together"
     return (
-        f"The unit is a row: {document['unit']}. If all values of one row changed, what is published would "
-        f"come out with {probabilities} probabilities. So whoever sees it, and even knows all other rows, "
-        f"{learns} about a single row. Somebody who must choose between two possible contents of a row is "
+        f"The unit is {_unit(document)}. If {changed} changed, what is published would "
+        f"come out with {probabilities} probabilities. So whoever sees it, and even knows all other {some}, "
+        f"{learns} about a single {one}. Somebody who must choose between two possible contents of a {one} is "
         f"right at most {_up(meaning['right'])} in 100 times; without the release, {100 * guess:g}. "
         f"Who {'; who '.join(attacks)}.\n\n"
-        f"The guarantee is for one row. If a person, or another group, has several rows, group privacy "
-        f"leaves them less: {_groups(document['guarantee'])}."
+        f"The guarantee is for one {one}. If {group}, group privacy "
+        f"leaves them less: {_groups(document['guarantee'], some)}."
     )
 
 
@@ -158,7 +189,7 @@ def _learnt(gain):
     return "very different", "may learn much"
 
 
-def _groups(guarantee):
+def _groups(guarantee, some):
     one = Guarantee(
         *(guarantee[key] for key in ("epsilon", "epsilon", "delta", "adjacency", "reason"))
     )
@@ -167,9 +198,9 @@ def _groups(guarantee):
         epsilon, delta = of_group(one, size)
         if math.isfinite(epsilon):
             exact = (Decimal(repr(guarantee["epsilon"])) * size).normalize()
-            said.append(f"for {size} rows, epsilon = {exact:f} and delta = {_above(delta)} hold")
+            said.append(f"for {size} {some}, epsilon = {exact:f} and delta = {_above(delta)} hold")
         else:
-            said.append(f"for {size} rows, nothing is promised")
+            said.append(f"for {size} {some}, nothing is promised")
     return "; ".join(said)
 
 
@@ -235,6 +266,11 @@ def _coefficients(document):
             ". Intervals count the noise, and the pull of the ridge is undone. Where the release tells "
             "too little, a sentence stands in place of numbers"
         )
+        if "person" in document and document["person"]["most"] > 1:
+            text += (
+                ". They hold if the rows of a person depend on each other in any way, and are wider "
+                "than need be where these depend little"
+            )
     else:
         text += ". These are a ridge's coefficients, drawn towards 0"
     if float(document["schema"]["radius"]) < 1:
@@ -280,6 +316,12 @@ def _counted(document):
             f"Every label in `{target['name']}` that is not missing and not {high} counts as {low}."
         )
     told = "nobody is told how many there were"
+    if "person" in document:
+        person = document["person"]
+        said.append(
+            f"A row without `{person['column']}` counts nothing, nor do rows of a person beyond the first "
+            f"{person['most']} that are read, nor people beyond {person['people']:,}, whom the key chose."
+        )
     if document["holdout"]:
         told = "how many there were is told only by the noisy number of held-out records above"
     return " ".join(
@@ -292,10 +334,13 @@ def _counted(document):
 
 
 def _fields(document):
-    guarantee = document["guarantee"]
+    guarantee, public = document["guarantee"], "the number of rows is public"
+    differ = "one row"
+    if "person" in document:
+        differ, public = "all rows of one person", "the number of people is public, not that of rows"
     fields = {
-        "Unit of privacy": f"a row: {document['unit']}; neighbours differ in one row ("
-        f"{guarantee['adjacency']}), and the number of rows is public",
+        "Unit of privacy": f"{_unit(document)}; neighbours differ in {differ} ("
+        f"{guarantee['adjacency']}), and {public}",
         "Parameters": f"{_both(guarantee, ', ')}; `model.json` has more points of the profile",
         "Trust model": "central: whoever keeps the rows and ran the program is trusted",
         "Threat model": "whoever sees all that is published, with any other knowledge and any "
@@ -309,7 +354,9 @@ def _fields(document):
         "files were written",
         "Budget": "sums of epsilon and delta in a book that refuses more; see above",
         "Preparation": "bounds and categories are public; a row is made from one line alone, and nothing "
-        "was looked up in others",
+        "was looked up in others"
+        + "; which rows of a person count is decided by this person's rows alone"
+        * ("person" in document),
         "Exposure of the rows": "the rows themselves stay where they were; access to them, their backups "
         "and the book is not part of this claim",
     }

@@ -59,7 +59,7 @@ from dp_privacy.errors import Refused
 from dp_privacy.profiles import Curve, gaussian_profile, symmetric
 from dp_release import lattice, models, rows
 from dp_release.draws import Stream
-from dp_release.persons import Persons, check_shares
+from dp_release.persons import PEOPLE, check_shares
 
 STEP = -2 * rows.DIGITS  # the unit of the summed vectors is 2^STEP
 APART = lattice.root(Fraction(8))  # lemma 4
@@ -325,6 +325,12 @@ def said(document: dict) -> str:
         f"{held['rows']:,} rows, which the key chose, were not learnt from. About "
         f"{held['records']:,.0f} of them hold a record."
     )
+    if "people" in held:
+        what = "of them have a record" if document["person"]["count"] == PEOPLE else "records are theirs"
+        begin = (
+            f"{held['people']:,} people, whom the key chose, were not learnt from. About "
+            f"{held['records']:,.0f} {what}."
+        )
     end = "The interval counts the noise and the chance of so few rows."
     if target is None:
         return (

@@ -31,9 +31,10 @@ from dp.options import (
     Optional,
     Ordinary,
     Positive,
+    Whole,
     public_size,
 )
-from dp.proofs import gaussian_tilt, published_tilt
+from dp.proofs import gaussian_tilt, person_tilt, published_tilt
 from dp.solvers.newton import check_certifiable
 from dp_privacy.accounting import ADD_REMOVE, REPLACE_ONE, Guarantee
 from dp_privacy.errors import Refused
@@ -104,6 +105,12 @@ def certified(n: int, p: Parameters, plan: Plan) -> str:
     )
 
 
+def _check_person(p):
+    """Refuse settings for which several records per person have no proof."""
+    if p.adjacency == ADD_REMOVE or p.clip is not None:
+        raise Refused("most: several records per person are proven under replace-one without a clip")
+
+
 class _GaussianTilt(Tilted):
     """Base class that releases w + z, w near argmin of mean loss + (lam + ridge)/2 ||w||^2 + b.w/n.
 
@@ -137,12 +144,12 @@ class _GaussianTilt(Tilted):
     def _profile(self, n, p, plan):
         loss = self._kind(p)
         m, r = loss.slope * p.bound / plan.scale, p.bound**2 / (n * (p.lam + plan.ridge))
-        parts = m, plan.mu_output, r, plan.adjacency, loss.name
+        composed, parts = gaussian_tilt.composed_delta, (m, plan.mu_output, r, plan.adjacency)
+        if getattr(p, "most", 1) > 1:
+            composed, parts = person_tilt.composed_delta, (m, plan.mu_output, r, p.most)
 
         def delta(epsilon):
-            return np.vectorize(lambda e: gaussian_tilt.composed_delta(e, *parts), otypes=[float])(
-                epsilon
-            )
+            return np.vectorize(lambda e: composed(e, *parts, loss.name), otypes=[float])(epsilon)
 
         return Curve(symmetric(delta))
 
@@ -171,12 +178,14 @@ class GaussianObjectivePerturbation(_GaussianTilt):
     output: the output noise's share s of mu, which multiplies the tilt's standard deviation by
     about 1 + s^2/2.
     radius: with the rule's lambda, the tilt moves the minimiser by at most about radius/R.
+    most: the most records of one person. Above 1, neighbours differ in all records of one person, and the tilt
+    and the threshold for n lambda are about `most` times as large (`dp.proofs.person_tilt`).
     """
 
     numbers = True
     options = LOSS | ADJACENCY | PUBLIC_N | TOLERANCE
     options |= {"output": Between(0.03, low=0, high=1), "radius": Ordinary(20.0)}
-    options |= {"clip": Optional(CLIP)}
+    options |= {"clip": Optional(CLIP), "most": Whole(1)}
 
     def rule_lambda(
         self, n: int, d: int, epsilon: float, delta: float, bound: float = 1.0, **options
@@ -184,6 +193,11 @@ class GaussianObjectivePerturbation(_GaussianTilt):
         p = self.defaults() | options
         n = p.get("public_n") or n
         loss = self._kind(SimpleNamespace(**p))
+        if p.get("most", 1) > 1:
+            _check_person(SimpleNamespace(**p))
+            settings = {"slope": loss.slope, "loss": loss.name}
+            settings |= {name: p[name] for name in ("output", "radius")}
+            return bound**2 * person_tilt.rule_lambda(n, d, epsilon, delta, p["most"], **settings)
         settings = {name: p[name] for name in ("adjacency", "output", "radius")}
         settings |= {"slope": loss.slope, "loss": loss.name}
         return gaussian_tilt.rule_lambda(n, d, epsilon, delta, bound, **settings)
@@ -196,16 +210,30 @@ class GaussianObjectivePerturbation(_GaussianTilt):
         check_certifiable(n, d, p.lam, p.bound, loss.loss, p.tolerance)
         settings = {"bound": p.bound, "adjacency": p.adjacency}
         settings |= {"slope": loss.slope, "loss": loss.name}
-        free = gaussian_tilt.sigma_where_free(p.epsilon, p.delta, **settings)
-        over = gaussian_tilt.tilt_delta(p.epsilon, MOST_NOISE * free, n * p.lam, **settings)
+        most = getattr(p, "most", 1)
+        if most > 1:
+            _check_person(p)
+        free = most * gaussian_tilt.sigma_where_free(p.epsilon, p.delta, **settings)
+        r = p.bound**2 / (n * p.lam)
+        if most > 1:
+            m = loss.slope * p.bound / (MOST_NOISE * free)
+            over = person_tilt.replacement(p.epsilon, m, r, most, loss.name)
+        else:
+            over = gaussian_tilt.tilt_delta(p.epsilon, MOST_NOISE * free, n * p.lam, **settings)
         if over > p.delta:
             raise Refused(
                 f"at n lambda = {n * p.lam:.3g} the Jacobian needs more than {MOST_NOISE} times the "
                 f"Gaussian mechanism's noise: give a larger lambda, such as that of the rule"
             )
-        sigma, mu_output = gaussian_tilt.with_output_noise(
-            p.epsilon, p.delta, n * p.lam, output=p.output, **settings
-        )
+        if most > 1:
+            sigma, mu_output = person_tilt.with_output_noise(
+                p.epsilon, p.delta, 1 / r, most, loss.slope, loss.name, p.output
+            )
+            sigma *= p.bound
+        else:
+            sigma, mu_output = gaussian_tilt.with_output_noise(
+                p.epsilon, p.delta, n * p.lam, output=p.output, **settings
+            )
         stated = p.public_n is not None
         output_scale = moved(n, p.lam, p.tolerance, p.adjacency, stated) / mu_output
         plan = Plan(sigma, output_scale, mu_output, 0.0, p.tolerance, p.adjacency)
@@ -214,6 +242,15 @@ class GaussianObjectivePerturbation(_GaussianTilt):
     def _guarantee(self, n, d, p):
         plan = self._plan(n, d, p)
         loss = self._kind(p)
+        most = getattr(p, "most", 1)
+        if most > 1:
+            ratio = n * p.lam / p.bound**2 / person_tilt.least_regularisation(p.epsilon, most, loss.name)
+            paid = (
+                f"neighbours differ in all records of a person, of which there are {most} at most; "
+                f"{self._paid(n, p, plan)}; n lambda is {ratio:.3g} times the threshold above which the "
+                f"Jacobian is free"
+            )
+            return p.proven(paid, profile=self._profile(n, p, plan))
         mu = vector_sum(loss.slope, p.adjacency) * p.bound / plan.scale
         paid = f"{self._paid(n, p, plan)}; {self._jacobian(n, p, mu, loss)}"
         return p.proven(paid, profile=self._profile(n, p, plan))

@@ -90,7 +90,7 @@ MUTANTS = {
         found.test_a_certificate_is_never_given_above_the_tolerance,
     ),
     "sensitivity of held out sums halved": (
-        *(holdout, "lattice.covering(APART, mu", "lattice.covering(APART / 2, mu"),
+        *(holdout, "lattice.covering(apart, mu", "lattice.covering(apart / 2, mu"),
         found_in_holdout.check_scale,
     ),
     "the first rows held out": (
@@ -98,13 +98,13 @@ MUTANTS = {
         found_in_holdout.check_positions,
     ),
     "training rows in the file's order": (
-        *(holdout, "*_sorted(V[~out], y[~out])", "V[~out], y[~out]"),
+        *(holdout, "_sorted(V[~out], y[~out], own, each)", "V[~out], y[~out], own"),
         found_in_holdout.check_one_part,
     ),
     "public positions": (
         holdout,
-        "out = held_out(package.n, package.held, key)",
-        "out = np.arange(len(V)) < package.held",
+        "held_out(package.n // each, package.held, key).repeat(each)",
+        "np.arange(len(V)) < package.held * each",
         found_in_holdout.check_one_part,
     ),
     "zero counted twice": (

@@ -101,6 +101,7 @@ def replacement(
 
 def profile(m: float, r: float, most: float, loss: str = "logistic") -> Curve:
     """The `dp_privacy.profiles.Curve` of the exact minimiser's release."""
+    _check(loss)
     return Curve(symmetric(lambda epsilon: replacement(epsilon, m, r, most, loss)))
 
 

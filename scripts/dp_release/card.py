@@ -96,7 +96,9 @@ def card(document: dict) -> str:
         measured = document["holdout"]
         once = _one(document) == "person" and document["person"]["count"] == PEOPLE
         most = measured["people"] if once else measured["rows"]
-        held = measured | {"records": min(measured["records"], most)}  # the noisy count may exceed it
+        held = measured | {
+            "records": min(measured["records"], most)
+        }  # the noisy count may exceed it
         told = holdout.said(document | {"holdout": held})
         parts += ["## Measured on rows that were held out", told]
     parts += [
@@ -138,7 +140,10 @@ def _learnt_from(document):
     people = f"{document['training_rows'] // most:,} people"
     said = f"at most {most} row{'s' * (most > 1)} of each of {people}"
     once = document["person"]["count"] == PEOPLE and most > 1
-    return said + " (every person counts once, so it describes a mean over people, not over rows)" * once
+    return (
+        said
+        + " (every person counts once, so it describes a mean over people, not over rows)" * once
+    )
 
 
 def _unit(document):
@@ -337,7 +342,10 @@ def _fields(document):
     guarantee, public = document["guarantee"], "the number of rows is public"
     differ = "one row"
     if "person" in document:
-        differ, public = "all rows of one person", "the number of people is public, not that of rows"
+        differ, public = (
+            "all rows of one person",
+            "the number of people is public, not that of rows",
+        )
     fields = {
         "Unit of privacy": f"{_unit(document)}; neighbours differ in {differ} ("
         f"{guarantee['adjacency']}), and {public}",

@@ -40,7 +40,13 @@ DRAWS = (9, 400)  # range of the number of releases per epsilon
 TRIES = 5  # a search makes 1/TRIES as many releases per epsilon as the final forecast
 LEAST, MOST = 0.02, 20.0  # range of tried epsilons
 MOSTS = (1, 2, 3, 5)  # of a person's rows, whose prices are shown
-EACH = {1: 0.5, 2: 0.25, 3: 0.125, 4: 0.0625, 5: 0.0625}  # assumed shares of people with so many rows
+EACH = {
+    1: 0.5,
+    2: 0.25,
+    3: 0.125,
+    4: 0.0625,
+    5: 0.0625,
+}  # assumed shares of people with so many rows
 NEAR = 0.03  # relative precision of the search for an epsilon
 
 
@@ -310,7 +316,9 @@ class Study:
     def said_of_people(self, persons: Persons) -> str:
         """What is assumed of the number of rows of a person."""
         sizes, shares = self._each()
-        of = ", ".join(f"{share:.0%} have {size}" for size, share in zip(sizes, shares, strict=True))
+        of = ", ".join(
+            f"{share:.0%} have {size}" for size, share in zip(sizes, shares, strict=True)
+        )
         state = "" if self.expected.each else " State it with --each, such as --each 1:0.7,2:0.3."
         return f"Assumed of the rows of each of {persons.people:,} people: {of}.{state}"
 

@@ -326,7 +326,11 @@ def said(document: dict) -> str:
         f"{held['records']:,.0f} of them hold a record."
     )
     if "people" in held:
-        what = "of them have a record" if document["person"]["count"] == PEOPLE else "records are theirs"
+        what = (
+            "of them have a record"
+            if document["person"]["count"] == PEOPLE
+            else "records are theirs"
+        )
         begin = (
             f"{held['people']:,} people, whom the key chose, were not learnt from. About "
             f"{held['records']:,.0f} {what}."

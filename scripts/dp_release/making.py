@@ -118,7 +118,9 @@ def planned(request: Request) -> models.Plan | holdout.Package:
     each = 1 if request.person is None else request.persons.most
     held = 0
     if request.holdout is not None:
-        held = holdout.size(request.rows // each, request.holdout)  # of people, if these are protected
+        held = holdout.size(
+            request.rows // each, request.holdout
+        )  # of people, if these are protected
     plan = request.plan(request.rows - held * each)
     return holdout.package(plan, held) if held else plan
 

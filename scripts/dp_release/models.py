@@ -201,17 +201,13 @@ def objective_perturbation(
     if several:
         least = person_tilt.replacement(epsilon, kappa / (50 * free), 1 / (n * lam), most, name)
     else:
-        least = gaussian_tilt.tilt_delta(
-            epsilon, 50 * free, n * lam, 1.0, kappa, REPLACE_ONE, name
-        )
+        least = gaussian_tilt.tilt_delta(epsilon, 50 * free, n * lam, 1.0, kappa, REPLACE_ONE, name)
     if least > left:
         raise Refused(
             f"at n lambda = {n * lam:.3g} no useful tilt is private: give a larger lambda"
         )
     if several:
-        sigma, mu = person_tilt.with_output_noise(
-            epsilon, left, n * lam, most, kappa, name, second
-        )
+        sigma, mu = person_tilt.with_output_noise(epsilon, left, n * lam, most, kappa, name, second)
     else:
         sigma, mu = gaussian_tilt.with_output_noise(
             epsilon, left, n * lam, 1.0, kappa, REPLACE_ONE, name, second

@@ -159,9 +159,7 @@ def read(schema: rows.Schema, lines: Iterable[bytes], persons: Persons) -> Read:
     return Read(people, nameless, dropped)
 
 
-def table(
-    schema: rows.Schema, lines: Iterable[bytes], persons: Persons, key: bytes
-) -> Table:
+def table(schema: rows.Schema, lines: Iterable[bytes], persons: Persons, key: bytes) -> Table:
     """The `Table` of a file under a release's key."""
     people = read(schema, lines, persons).people
     return filled([people[own] for own in chosen(people, persons.people, key)], schema.d, persons)
@@ -173,9 +171,7 @@ def chosen(ids: Iterable[bytes], count: int, key: bytes) -> list[bytes]:
     return sorted(ids, key=lambda each: hmac.digest(own, each, "sha256"))[:count]
 
 
-def filled(
-    people: Sequence[Sequence[tuple[np.ndarray, int]]], d: int, persons: Persons
-) -> Table:
+def filled(people: Sequence[Sequence[tuple[np.ndarray, int]]], d: int, persons: Persons) -> Table:
     """The `Table` of at most `persons.people` people, each with at most `persons.most` rows."""
     if len(people) > persons.people or any(len(each) > persons.most for each in people):
         raise ValueError("there are more people, or rows of a person, than slots")

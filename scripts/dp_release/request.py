@@ -56,8 +56,12 @@ RANGES = {"output": (1e-6, 1), "covariance": (1e-6, 1), "radius": (1e-3, 1e6), "
 SHARES = ("output", "covariance", "radius")
 METHODS = {
     "noise_aware_logistic": Method(models.noise_aware_logistic, False, ("robust", *SHARES), True),
-    "noise_aware_log_cosh": Method(models.noise_aware_log_cosh, True, ("robust", "tau", *SHARES), True),
-    "gaussian_objective_perturbation": Method(_weights_alone, None, ("tau", "output", "radius"), True),
+    "noise_aware_log_cosh": Method(
+        models.noise_aware_log_cosh, True, ("robust", "tau", *SHARES), True
+    ),
+    "gaussian_objective_perturbation": Method(
+        _weights_alone, None, ("tau", "output", "radius"), True
+    ),
 }
 # Keys that requests did not have at first. At their default, they are left out of digests, so that books know
 # older requests again.

@@ -25,7 +25,6 @@ from study.configuration.validation import ConfigError, in_yaml
 from study.jobs import script
 from study.jobs.files import atomic
 
-
 FEW = 20  # simulated releases for each price of `most`
 
 
@@ -133,7 +132,9 @@ def forecast_arguments(command):
     add("--effect", metavar="COLUMN=B", nargs="+", default=[], help="coefficients, in own units")
     what = "shares of people by their number of rows, 1:0.7,2:0.3, if a person is protected"
     add("--each", metavar="ROWS:SHARE,..", help=what)
-    add("--most", type=int, nargs="+", default=outlooks.MOSTS, help="show the price of so many rows")
+    add(
+        "--most", type=int, nargs="+", default=outlooks.MOSTS, help="show the price of so many rows"
+    )
     add(
         "--draws", type=int, help="so many simulated releases per epsilon, at most 400 if not given"
     )

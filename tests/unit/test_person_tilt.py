@@ -2,6 +2,7 @@
 
 import math
 from functools import cache
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -114,18 +115,15 @@ def test_no_pair_exceeds_the_bound(loss, share, weights):
 
 
 def test_far_below_the_threshold_the_jacobian_must_be_paid_for():
-    """Rows are removed from where they are curved: more than the Gaussian bound, less than bound (b)."""
-    most, epsilon = 3, 1.0
-    sigma = sigma_of("logistic", epsilon, most) / 2
-    Lambda = 0.05 * person_tilt.least_regularisation(epsilon, most)
-    rows = [(*at(0), 1.0)] * most
-    found = [
-        exact("logistic", rows, [], epsilon, sigma, Lambda, (0.0, pull), (101, 2001))[0]
-        for pull in np.linspace(-4, 6, 6)
-    ]
-    one = float(gaussian_profile(most / sigma, epsilon))
-    bound = float(person_tilt.replacement(epsilon, 1 / sigma, 1 / Lambda, most))
-    assert 1.2 * one < max(found) <= bound
+    """The rows are curved where they are: more than the Gaussian bound, less than bound (b)."""
+    most, epsilon = 2, 1.0
+    sigma = sigma_of("logistic", epsilon, most)
+    Lambda = 0.15 * person_tilt.least_regularisation(epsilon, most)
+    old, new = ([(*at(sign * 80), 1.0)] * most for sign in (1, -1))
+    delta, mass = exact("logistic", old, new, epsilon, sigma, Lambda, (0.0, 200 * Lambda))
+    assert mass == pytest.approx(1, abs=1e-3)
+    assert delta > 2 * float(gaussian_profile(2 * most / sigma, epsilon))
+    assert delta <= float(person_tilt.replacement(epsilon, 1 / sigma, 1 / Lambda, most))
 
 
 def test_the_chain_of_unequal_steps_is_exact_for_normals():
@@ -159,7 +157,7 @@ def test_the_composition_against_quadrature(loss, mu):
         ends = [-12.0, *[min(max(x, -12.0), 12.0) for x in at], 12.0]
         pieces = [
             quad(integrand, a, b, epsabs=1e-15, epsrel=1e-9, limit=200)[0]
-            for a, b in zip(ends, ends[1:], strict=False)
+            for a, b in pairwise(ends)
             if b > a
         ]
         actual = person_tilt.composed_delta(epsilon, m, mu, r, most, loss)

@@ -108,7 +108,9 @@ def certified(n: int, p: Parameters, plan: Plan) -> str:
 def _check_person(p):
     """Refuse settings for which several records per person have no proof."""
     if p.adjacency == ADD_REMOVE or p.clip is not None:
-        raise Refused("most: several records per person are proven under replace-one without a clip")
+        raise Refused(
+            "most: several records per person are proven under replace-one without a clip"
+        )
 
 
 class _GaussianTilt(Tilted):
@@ -244,7 +246,12 @@ class GaussianObjectivePerturbation(_GaussianTilt):
         loss = self._kind(p)
         most = getattr(p, "most", 1)
         if most > 1:
-            ratio = n * p.lam / p.bound**2 / person_tilt.least_regularisation(p.epsilon, most, loss.name)
+            ratio = (
+                n
+                * p.lam
+                / p.bound**2
+                / person_tilt.least_regularisation(p.epsilon, most, loss.name)
+            )
             paid = (
                 f"neighbours differ in all records of a person, of which there are {most} at most; "
                 f"{self._paid(n, p, plan)}; n lambda is {ratio:.3g} times the threshold above which the "

@@ -175,5 +175,3 @@ def with_output_noise(
     start = gaussian_mu(epsilon, delta / SIGNS[loss]) * (1 - 1e-9)
     m, mu_output = split(largest_parameter(delta_at, delta, start))
     return slope / m, mu_output
-
-

@@ -167,7 +167,8 @@ def _promise(document):
     some = "rows" if one == "row" else "people"
     probabilities, learns = _learnt(meaning["right"] - guess)
     attacks = [
-        f"falsely accuses {100 * false:g} in 100 {some}, is right about at most {_up(power)} in 100 true ones"
+        f"falsely accuses {100 * false:g} in 100 {some}, is right about at most {_up(power)} in 100 true "
+        f"ones"
         for false, power in zip(meaning["false"], meaning["power"], strict=True)
     ]
     changed = "all values of one row" if one == "row" else "all rows of one person"
@@ -176,9 +177,9 @@ def _promise(document):
         group = "several people, such as a family, are to be protected together"
     return (
         f"The unit is {_unit(document)}. If {changed} changed, what is published would "
-        f"come out with {probabilities} probabilities. So whoever sees it, and even knows all other {some}, "
-        f"{learns} about a single {one}. Somebody who must choose between two possible contents of a {one} is "
-        f"right at most {_up(meaning['right'])} in 100 times; without the release, {100 * guess:g}. "
+        f"come out with {probabilities} probabilities. So whoever sees it, and even knows all other "
+        f"{some}, {learns} about a single {one}. Somebody who must choose between two possible contents of a "
+        f"{one} is right at most {_up(meaning['right'])} in 100 times; without the release, {100 * guess:g}. "
         f"Who {'; who '.join(attacks)}.\n\n"
         f"The guarantee is for one {one}. If {group}, group privacy "
         f"leaves them less: {_groups(document['guarantee'], some)}."

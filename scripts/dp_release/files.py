@@ -8,8 +8,8 @@ Keys:
                   levels, and replacements of missing cells; the target; the separator
     columns       `rows.Schema.names`, the names of the d columns of a row: `column=level` for a level
                   other than the reference level; the last is `constant`
-    person        only if a person is protected: {column, people, most, count} of `dp_release.persons`. `rows`
-                  and `training_rows` then count slots, `most` for each of the people
+    person        only if a person is protected: {column, people, most, count} of `dp_release.persons`.
+                  `rows` and `training_rows` then count slots, `most` for each of the people
     classes       names of the labels -1 and 1; null for a number
     target        null for classes; otherwise {name, low, high}, where [low, high] is mapped to [-1, 1]
     loss          {name, tau or null}: the link is logistic for `logistic`, and the identity for `log_cosh`

@@ -70,8 +70,8 @@ class Expected(NamedTuple):
     correlations : dict
         (column, column) -> the correlation of two columns of numbers, by default 0.
     each : dict
-        Number of rows of a person -> the share of people, by default `EACH`. Only for a release that protects
-        people.
+        Number of rows of a person -> the share of people, by default `EACH`. Only for a release that
+        protects people.
     """
 
     columns: dict = {}

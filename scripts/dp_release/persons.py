@@ -13,18 +13,18 @@ THE RULES, and why neighbours' matrices differ in one person's slots alone:
 - Of a person's lines that are read, the first K in the file's order are kept. That rule looks at this
   person's lines alone. If each person counts once, each of c kept rows has the weight floor(2^20/c) 2^-20,
   so that a person's weights add up to at most 1.
-- LEMMA 5. Of n' people, the N with the smallest keyed hashes of their ids are kept, in the order of the
-  hashes; the rest is dropped. Then tables that differ in one person give matrices that differ in one person,
-  up to the order. Proof. Let R be the other people. The N smallest of R and {p} are those of R, or the N - 1
-  smallest of R and p. The same holds for R and {p'}, and for R alone. All of these contain the N - 1 smallest
-  of R, so any two of them differ in at most one person. An empty slot is a person without rows.
-  The hash is HMAC-SHA256 under a key that the release's key determines, so it favours nobody.
+- LEMMA 5. Of all people, the N with the smallest keyed hashes of their ids are kept, in the order of the
+  hashes; the rest is dropped. Then tables that differ in one person give matrices that differ in one
+  person, up to the order. Proof. Let R be the other people. The N smallest of R and {p} are those of R, or
+  the N - 1 smallest of R and p. The same holds for R and {p'}, and for R alone. All of these contain the
+  N - 1 smallest of R, so any two of them differ in at most one person. An empty slot is a person without
+  rows. The hash is HMAC-SHA256 under a key that the release's key determines, so it favours nobody.
 
 So nothing is refused if there are other numbers of people or lines than expected, since neither is public.
 The order of rows is no function of the file's, and every theorem here holds for any order of rows.
 
-"Person" is the data holder's claim: that all rows of a person have the same id, and no two people share one.
-The card says so. A person with two ids is two people, whose epsilons add up.
+"Person" is the data holder's claim: that all rows of a person have the same id, and no two people share
+one. The card says so. A person with two ids is two people, whose epsilons add up.
 """
 
 import hmac
@@ -188,7 +188,7 @@ def filled(people: Sequence[Sequence[tuple[np.ndarray, int]]], d: int, persons: 
 def check_shares(shares: np.ndarray | None, persons: Persons | None, n: int) -> np.ndarray | None:
     """The weights of rows, n of which stand by person, as floats (n,); None if all are 1.
 
-    Raises `Refused` unless those of each person are at least 0 and add up to 1 at most, which `filled` makes so.
+    Raises `Refused` unless those of each person are at least 0 and add up to 1 at most, as from `filled`.
     """
     if persons is None or not persons.weighted:
         if shares is not None:

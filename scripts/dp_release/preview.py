@@ -152,8 +152,8 @@ def of_people(read: Read, persons: Persons) -> list[str]:
     said = [f"{persons.column}: {found:,} people have a row that is read."]
     if found > persons.people:
         said.append(
-            f"{persons.column}: {persons.people:,} are stated, so {found - persons.people:,} of them, chosen "
-            f"by the key, would count nothing. More people than stated are no error."
+            f"{persons.column}: {persons.people:,} are stated, so {found - persons.people:,} of them, "
+            f"chosen by the key, would count nothing. More people than stated are no error."
         )
     if read.nameless:
         said.append(f"{persons.column}: {read.nameless:,} rows have no person, and count nothing.")

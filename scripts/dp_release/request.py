@@ -63,8 +63,8 @@ METHODS = {
         _weights_alone, None, ("tau", "output", "radius"), True
     ),
 }
-# Keys that requests did not have at first. At their default, they are left out of digests, so that books know
-# older requests again.
+# Keys that requests did not have at first. At their default, they are left out of digests, so that books
+# know older requests again.
 LATER = ("person",)
 
 

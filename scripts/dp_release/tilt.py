@@ -181,7 +181,10 @@ def gradient(
     pull: np.ndarray,
     shares: np.ndarray | None = None,
 ) -> np.ndarray:
-    """The gradient at hi + lo, up to `Problem.rounding`. pull: B/n. shares: weights (n,) of rows, or None."""
+    """The gradient at hi + lo, up to `Problem.rounding`.
+
+    pull: B/n. shares: weights (n,) of rows, or None.
+    """
     point, parts = np.stack([hi, lo], axis=1), []
     for rows in slices(problem.n, BLOCK):
         block = X[rows].astype(float)
@@ -254,7 +257,8 @@ def minimiser(
 ) -> list[Fraction]:
     """A point with a gradient norm of at most `tolerance` on any rows, by Newton's method or descent.
 
-    tilt: B. shares: as for `gradient`. If ||B|| exceeds n `problem.pull` (probability at most beta), this function may fail.
+    tilt: B. If ||B|| exceeds n `problem.pull` (probability at most beta), this function may fail. shares:
+    as for `gradient`.
     """
     pull, labels = tilt / problem.n, y
     if not problem.loss.residual:

@@ -180,8 +180,8 @@ class GaussianObjectivePerturbation(_GaussianTilt):
     output: the output noise's share s of mu, which multiplies the tilt's standard deviation by
     about 1 + s^2/2.
     radius: with the rule's lambda, the tilt moves the minimiser by at most about radius/R.
-    most: the most records of one person. Above 1, neighbours differ in all records of one person, and the tilt
-    and the threshold for n lambda are about `most` times as large (`dp.proofs.person_tilt`).
+    most: the most records of one person. Above 1, neighbours differ in all records of one person, and
+    the tilt and the threshold for n lambda are about `most` times as large (`dp.proofs.person_tilt`).
     """
 
     numbers = True

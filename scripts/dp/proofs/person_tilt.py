@@ -18,22 +18,22 @@ So Lambda >= 2 W q R^2/e and sigma = 2 W k R/mu give the delta of a Gaussian rel
 r, the proofs for one record hold word for word. For e_j >= 0, adding costs at most SIGNS G(m_j)(e_j),
 whatever Lambda is, and removing does if q omega r <= e_j. (Logistic loss: omega s r <= e_j + s m_j^2/2
 suffices for all s, and follows at s = 0 and s = 1. Log-cosh, two tails: omega r <= e_j and 2 omega r <=
-e_j + m_j^2/2 suffice.) For e_j <= 0, removing costs at most SIGNS G(m_j)(e_j) whatever Lambda is, because it
-is the reflection of adding: 1 - e^x + e^x SIGNS G(-x) <= SIGNS (1 - e^x + e^x G(-x)) = SIGNS G(x). A step
-that changes nothing costs at most 1 - e^(e_j) or 0, which is no more.
+e_j + m_j^2/2 suffice.) For e_j <= 0, removing costs at most SIGNS G(m_j)(e_j) whatever Lambda is, because
+it is the reflection of adding: 1 - e^x + e^x SIGNS G(-x) <= SIGNS (1 - e^x + e^x G(-x)) = SIGNS G(x). A
+step that changes nothing costs at most 1 - e^(e_j) or 0, which is no more.
 
 *The chain.* P has the person's old rows, S the new ones. Add rows of zeros to both persons, which change
-nothing, until their weights add up to W. A path from P to S removes the old rows and adds the new ones, each
-perhaps in parts: a row with weight omega is like two equal rows with weights that add up to omega. Step j
-moves from t_(j-1) to t_j = t_(j-1) + m_j, from t_0 = 0 to M. Let x = M/2 - e/M, and
+nothing, until their weights add up to W. A path from P to S removes the old rows and adds the new ones,
+each perhaps in parts: a row with weight omega is like two equal rows with weights that add up to omega.
+Step j moves from t_(j-1) to t_j = t_(j-1) + m_j, from t_0 = 0 to M. Let x = M/2 - e/M, and
 
     e_j = m_j ((t_(j-1) + t_j)/2 - x),     E_j = e_1 + .. + e_(j-1).
 
 The e_j add up to e. Since P(E) <= e^(e_1) P_1(E) + delta_1(e_1) for every event and so on, delta(e) <= sum
 of e^(E_j) delta_j(e_j). The sum of e^(E_j) G(m_j)(e_j) is G(M)(e) *exactly*: e_j is the log ratio at x of
-normals with the means t_(j-1) and t_j, so all pairs share one optimal event. What is left is the order. If x >
-0, first remove old rows, in parts, until t = x <= M/2 = W m: there e_j <= 0. Then add the new rows: e_j >=
-0. At last remove the rest, where (t_(j-1) + t_j)/2 >= W m + max(x, 0), so
+normals with the means t_(j-1) and t_j, so all pairs share one optimal event. What is left is the order. If
+x > 0, first remove old rows, in parts, until t = x <= M/2 = W m: there e_j <= 0. Then add the new rows:
+e_j >= 0. At last remove the rest, where (t_(j-1) + t_j)/2 >= W m + max(x, 0), so
 
     e_j >= m_j (W m - x + max(x, 0)) = m_j max(e/M, W m) = omega max(e/(2 W), W m^2) >= q omega r.
 
@@ -48,10 +48,10 @@ e^(e - J) e^J S(E) + e^J SIGNS G(M)(e - J).
 
 The intermediate data sets exist only in the proof; they may have more rows than any table.
 
-WHAT ELSE IS RELEASED, PER PERSON. Let a record's share of a sum have norm at most A. A person's rows add up to
-W A at most, so a sum of vectors moves by 2 W A, and by W times the distance between two records if a missing
-record counts as zero (both persons' shares are in W times the convex hull of all records' and 0). A sum of
-omega h x x' with h in [0, c] moves by sqrt(2) W c R^2 in the Frobenius norm: both persons' shares B and B'
+WHAT ELSE IS RELEASED, PER PERSON. If a record's share of a sum of vectors has norm at most A, a person's
+rows have W A at most, and the sum moves by at most 2 W A. If any two records' shares, or one and 0, are at
+most B apart, it moves by at most W B: both persons' shares are in W times the convex hull of these. A sum
+of omega h x x' with h in [0, c] moves by sqrt(2) W c R^2 in the Frobenius norm: both persons' shares B and B'
 are positive semidefinite, of norm at most W c R^2, and tr(B B') >= 0. The point at which statistics are
 computed is released, so the parts compose as for one row.
 
@@ -162,7 +162,7 @@ def with_output_noise(
     loss: str = "logistic",
     output: float = 0.03,
 ) -> tuple[float, float]:
-    """sigma and mu_output, as `gaussian_tilt.with_output_noise`, for a person with weights of W = `most`."""
+    """sigma and mu_output, as `gaussian_tilt.with_output_noise`. most: W."""
     _check(loss)
 
     def split(mu):

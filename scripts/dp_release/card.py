@@ -178,9 +178,9 @@ def _promise(document):
     return (
         f"The unit is {_unit(document)}. If {changed} changed, what is published would "
         f"come out with {probabilities} probabilities. So whoever sees it, and even knows all other "
-        f"{some}, {learns} about a single {one}. Somebody who must choose between two possible contents of a "
-        f"{one} is right at most {_up(meaning['right'])} in 100 times; without the release, {100 * guess:g}. "
-        f"Who {'; who '.join(attacks)}.\n\n"
+        f"{some}, {learns} about a single {one}. Somebody who must choose between two possible contents of "
+        f"a {one} is right at most {_up(meaning['right'])} in 100 times; without the release, "
+        f"{100 * guess:g}. Who {'; who '.join(attacks)}.\n\n"
         f"The guarantee is for one {one}. If {group}, group privacy "
         f"leaves them less: {_groups(document['guarantee'], some)}."
     )

@@ -51,8 +51,8 @@ The intermediate data sets exist only in the proof; they may have more rows than
 WHAT ELSE IS RELEASED, PER PERSON. If a record's share of a sum of vectors has norm at most A, a person's
 rows have W A at most, and the sum moves by at most 2 W A. If any two records' shares, or one and 0, are at
 most B apart, it moves by at most W B: both persons' shares are in W times the convex hull of these. A sum
-of omega h x x' with h in [0, c] moves by sqrt(2) W c R^2 in the Frobenius norm: both persons' shares B and B'
-are positive semidefinite, of norm at most W c R^2, and tr(B B') >= 0. The point at which statistics are
+of omega h x x' with h in [0, c] moves by sqrt(2) W c R^2 in the Frobenius norm: both persons' shares B and
+B' are positive semidefinite, of norm at most W c R^2, and tr(B B') >= 0. The point at which statistics are
 computed is released, so the parts compose as for one row.
 
 VARIANCES. Rows of a person are correlated. With slopes psi_i, a person's gradient u = sum of omega_i psi_i

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from test_release_tool import command
 from test_releasing import (
     ERRORS,
     KEY,
@@ -601,3 +602,96 @@ def test_model_json_of_a_row_has_no_key_of_people(tmp_path):
     making.preview(request, book, data)
     document = json.loads(making.make(request, book, data))
     assert "person" not in document and "people" not in (document["holdout"] or {})
+
+
+# ---- scikit-learn's conventions, and the owner's commands
+
+
+def test_an_estimator_protects_groups(tmp_path):
+    pytest.importorskip("sklearn")
+    import pandas as pd
+
+    from dp_release.estimators import PrivateClassifier
+
+    rng = np.random.default_rng(3)
+    ids = rng.integers(0, 500, 1500)
+    age = rng.uniform(0, 100, 1500)
+    y = np.where(age > rng.uniform(0, 100, 1500), "yes", "no")
+    asked = {"columns": (0, 100), "target": ["no", "yes"], "unit": "one row is one stay"}
+    asked |= {"delta": 1e-6, "budget": {"epsilon": 1, "delta": 1e-6}, "premise": "public example"}
+    asked |= {"spend": True, "person": {"people": 500, "most": 2}}
+    forms = {"array": ids, "text": ids.astype(str), "list": ids.tolist(), "series": pd.Series(ids)}
+    coefficients = []
+    for name, groups in forms.items():
+        model = PrivateClassifier("one", book=tmp_path / name, **asked)
+        model.preview(age[:, None], y, groups)
+        model.fit(age[:, None], y, groups)
+        coefficients.append(model.coef_[0, 0])
+        document = model.model_.document
+        assert document["person"] == {"column": "groups", "people": 500, "most": 2, "count": "rows"}
+        assert document["rows"] == 1000 and model.predict([[1.0], [99.0]]).tolist() == ["no", "yes"]
+    # a part of the rows is another table, but no other number of rows is public
+    few = PrivateClassifier("few", book=tmp_path / "few", **asked)
+    few.preview(age[:50, None], y[:50], ids[:50])
+    few.fit(age[:50, None], y[:50], ids[:50])
+
+    refused = PrivateClassifier("two", book=tmp_path / "two", **asked)
+    with pytest.raises(Refused, match="whose each row is"):
+        refused.preview(age[:, None], y)
+    with pytest.raises(Refused, match="whole numbers"):
+        refused.preview(age[:, None], y, ids.astype(float))
+    with pytest.raises(Refused, match="1500 rows, and 3 groups"):
+        refused.preview(age[:, None], y, [1, 2, 3])
+    with pytest.raises(Refused, match="either n_rows or person"):
+        refused.set_params(n_rows=1500).preview(age[:, None], y, ids)
+    with pytest.raises(Refused, match="whose each row is"):
+        refused.set_params(person=None).preview(age[:, None], y, ids)
+
+
+CONFIGURED = """
+clinic:
+  source: {csv: stays.csv}
+  label: ill
+  positive: "yes"
+  bounds: {"*": [0, 100]}
+"""
+ASKED = """
+data: clinic
+person: {column: patient, most: 3, people: 400}
+unit: one row is one stay
+book: clinic.book
+budget: {epsilon: 1, delta: 1.0e-6}
+epsilon: 1
+delta: 1.0e-6
+method: noise_aware_logistic
+premise: chosen without these rows
+"""
+
+
+def test_the_owners_commands(tmp_path):
+    (tmp_path / "config/releases").mkdir(parents=True)
+    (tmp_path / "config/datasets.yaml").write_text(CONFIGURED)
+    asked = tmp_path / "config/releases/stays.yaml"
+    asked.write_text(ASKED)
+    lines = [f"p{k // 2},{k % 100},{'yes' if k % 100 > 40 else 'no'}" for k in range(900)]
+    (tmp_path / "stays.csv").write_text("\n".join(["patient,age,ill", *lines]) + "\n")
+
+    said = command(tmp_path, "forecast", "stays", "--draws", "9", "--each", "1:0.5,4:0.5")
+    assert "50% have 1, 50% have 4." in said
+    for start in ("most 1, every row counts (about 400 rows)", "most 5, every person counts once"):
+        assert start in said
+    assert "most 3, every row counts (about 800 rows)" in said
+    assert not (tmp_path / "clinic.book").exists()  # no rows are opened
+
+    assert "450 people have a row" in command(tmp_path, "preview", "stays")
+    command(tmp_path, "make", "stays", "--out", "releases/stays")
+    document = json.loads((tmp_path / "releases/stays/model.json").read_text())
+    assert document["unit"] == "one row is one stay (a person is all rows with one 'patient')"
+    assert document["columns"] == ["age", "constant"]
+    (tmp_path / "stays.csv").unlink()
+    assert "the model of 20" in command(tmp_path, "make", "stays", "--out", "releases/stays")
+
+    asked.write_text(ASKED + "rows: 900\n")
+    assert "`rows`, or `person`" in command(tmp_path, "forecast", "stays", fails=True)
+    asked.write_text(ASKED.replace("person: {column: patient, most: 3, people: 400}", ""))
+    assert "`rows`, or `person`" in command(tmp_path, "forecast", "stays", fails=True)

@@ -23,9 +23,9 @@ equal, and must not influence any publication. Publish only model.json.
 cross-validation, since each fit would be another release. To compare settings, use `release.py forecast`,
 or rows that are not private. In a pipeline, it refuses earlier steps that learn from the rows, such as a
 scaler; steps that are stateless or in a `FrozenEstimator` are allowed. The guarantee is for tables with one
-row per person, unless `person` is stated, and `groups` in `fit`. Two things break it undetected: copies of a person's row (bootstrap, oversampling), and
-steps that were fitted to the same rows by hand, or look at several rows at once (scaler, imputer, feature
-selection).
+row per person, unless `person` is stated, and `groups` in `fit`. Two things break it undetected: copies of
+a person's row (bootstrap, oversampling), and steps that were fitted to the same rows by hand, or look at
+several rows at once (scaler, imputer, feature selection).
 
 Like `release.py`, `fit` disables core dumps and keeps debuggers from attaching. A traceback that shows
 variables may show the rows.
@@ -159,7 +159,7 @@ class _Private(BaseEstimator):
             The target's values. A row whose value is missing, or none of those stated, contributes nothing.
             True and False also count as the classes 1 and 0.
         groups : array or list, (n,), or None
-            With `person`, whose each row is: text or whole numbers. A row without one contributes nothing.
+            With `person`, whose each row is: text, or a list. A row without one contributes nothing.
 
         Returns
         -------
@@ -782,11 +782,16 @@ def _read_labels(labels, target):
 
 
 def _read_ids(groups, count):
-    """The cells of ids. An id that was read as a float with all others is refused: 2^53 + 1 becomes 2^53."""
+    """The cells of ids.
+
+    Numbers of one dtype are refused: a reader makes 1 of "01", so that two people become one, unless a third
+    person's id is text.
+    """
     dtype, values = _labels_of(groups)
-    if dtype is not None and dtype.kind not in "iuUSTO":
+    if dtype is not None and _KINDS.get(dtype.kind) != "text":
         raise Refused(
-            f"groups are text or whole numbers, not of the dtype {dtype}: read them as text"
+            f"groups are of the dtype {dtype}, for which other rows may have decided: read them as text "
+            f"(dtype=str in pandas), or give a list"
         )
     if len(values) != count:
         raise Refused(f"there are {count} rows, and {len(values)} groups")

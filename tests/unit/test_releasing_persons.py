@@ -620,7 +620,8 @@ def test_an_estimator_protects_groups(tmp_path):
     asked = {"columns": (0, 100), "target": ["no", "yes"], "unit": "one row is one stay"}
     asked |= {"delta": 1e-6, "budget": {"epsilon": 1, "delta": 1e-6}, "premise": "public example"}
     asked |= {"spend": True, "person": {"people": 500, "most": 2}}
-    forms = {"array": ids, "text": ids.astype(str), "list": ids.tolist(), "series": pd.Series(ids)}
+    text = ids.astype(str)
+    forms = {"text": text, "list": ids.tolist(), "series": pd.Series(text)}
     coefficients = []
     for name, groups in forms.items():
         model = PrivateClassifier("one", book=tmp_path / name, **asked)
@@ -632,20 +633,21 @@ def test_an_estimator_protects_groups(tmp_path):
         assert document["rows"] == 1000 and model.predict([[1.0], [99.0]]).tolist() == ["no", "yes"]
     # a part of the rows is another table, but no other number of rows is public
     few = PrivateClassifier("few", book=tmp_path / "few", **asked)
-    few.preview(age[:50, None], y[:50], ids[:50])
-    few.fit(age[:50, None], y[:50], ids[:50])
+    few.preview(age[:50, None], y[:50], text[:50])
+    few.fit(age[:50, None], y[:50], text[:50])
 
     refused = PrivateClassifier("two", book=tmp_path / "two", **asked)
     with pytest.raises(Refused, match="whose each row is"):
         refused.preview(age[:, None], y)
-    with pytest.raises(Refused, match="whole numbers"):
-        refused.preview(age[:, None], y, ids.astype(float))
+    for numbers in (ids, ids.astype(float), pd.Series(ids)):
+        with pytest.raises(Refused, match="read them as text"):
+            refused.preview(age[:, None], y, numbers)
     with pytest.raises(Refused, match="1500 rows, and 3 groups"):
         refused.preview(age[:, None], y, [1, 2, 3])
     with pytest.raises(Refused, match="either n_rows or person"):
-        refused.set_params(n_rows=1500).preview(age[:, None], y, ids)
+        refused.set_params(n_rows=1500).preview(age[:, None], y, text)
     with pytest.raises(Refused, match="whose each row is"):
-        refused.set_params(person=None).preview(age[:, None], y, ids)
+        refused.set_params(person=None).preview(age[:, None], y, text)
 
 
 CONFIGURED = """

@@ -33,9 +33,10 @@ from dp.options import (
     Optional,
     Ordinary,
     Positive,
+    Whole,
     public_size,
 )
-from dp.proofs import gaussian_tilt, published_tilt
+from dp.proofs import gaussian_tilt, person_tilt, published_tilt
 from dp.solvers.newton import check_certifiable
 from dp_privacy.accounting import ADD_REMOVE, REPLACE_ONE, Guarantee, gaussian_mu
 from dp_privacy.errors import Refused
@@ -108,6 +109,14 @@ def certified(n: int, p: Parameters, plan: Plan) -> str:
     )
 
 
+def _check_person(p):
+    """Refuse settings for which several records per person have no proof."""
+    if p.adjacency == ADD_REMOVE or p.clip is not None or getattr(p, "offset", "none") == "paid":
+        raise Refused(
+            "most: several records per person are proven under replace-one without a clip or a paid offset"
+        )
+
+
 class _GaussianTilt(Tilted):
     """Base class that releases w + z, w near argmin of mean loss + (lam + ridge)/2 ||w||^2 + b.w/n.
 
@@ -148,10 +157,17 @@ class _GaussianTilt(Tilted):
         loss = self._kind(p)
         m, r = loss.slope * p.bound / plan.scale, p.bound**2 / (n * (p.lam + plan.ridge))
         mu = math.hypot(plan.mu_output, plan.mu_rate)
-        parts = m, mu, r, plan.adjacency, loss.name
+        if getattr(p, "most", 1) > 1:
+            parts = m, mu, r, p.most, loss.name
 
-        def at(epsilon):
-            return gaussian_tilt.composed_delta(epsilon, *parts, slope=loss.slope)
+            def at(epsilon):
+                return person_tilt.composed_delta(epsilon, *parts)
+
+        else:
+            parts = m, mu, r, plan.adjacency, loss.name
+
+            def at(epsilon):
+                return gaussian_tilt.composed_delta(epsilon, *parts, slope=loss.slope)
 
         delta = np.vectorize(at, otypes=[float])
 
@@ -189,12 +205,14 @@ class GaussianObjectivePerturbation(_GaussianTilt):
     radius: with the rule's lambda, the tilt moves the minimiser by at most about radius/R.
     offset: "paid" spends a share of mu^2 on the noisy class rate or mean first, and adds its log-odds,
     or the mean, to all scores, as info["intercept"] (`dp.offset`).
+    most: the most records of one person. Above 1, neighbours differ in all records of one person, and
+    the tilt and the threshold for n lambda are about `most` times as large (`dp.proofs.person_tilt`).
     """
 
     numbers = True
     options = LOSS | ADJACENCY | PUBLIC_N | TOLERANCE
     options |= {"output": Between(0.03, low=0, high=1), "radius": Ordinary(20.0)}
-    options |= {"clip": Optional(CLIP)} | OFFSET
+    options |= {"clip": Optional(CLIP), "most": Whole(1)} | OFFSET
 
     def rule_lambda(
         self, n: int, d: int, epsilon: float, delta: float, bound: float = 1.0, **options
@@ -202,6 +220,11 @@ class GaussianObjectivePerturbation(_GaussianTilt):
         p = self.defaults() | options
         n = p.get("public_n") or n
         loss = self._kind(SimpleNamespace(**p))
+        if p.get("most", 1) > 1:
+            _check_person(SimpleNamespace(**p))
+            settings = {"slope": loss.slope, "loss": loss.name}
+            settings |= {name: p[name] for name in ("output", "radius")}
+            return bound**2 * person_tilt.rule_lambda(n, d, epsilon, delta, p["most"], **settings)
         settings = {name: p[name] for name in ("adjacency", "radius")}
         share = rate_share(n, gaussian_mu(epsilon, delta), p.get("offset"))
         settings |= {"slope": loss.slope, "loss": loss.name}
@@ -216,8 +239,16 @@ class GaussianObjectivePerturbation(_GaussianTilt):
         check_certifiable(n, d, p.lam, p.bound, loss.loss, p.tolerance)
         settings = {"bound": p.bound, "adjacency": p.adjacency}
         settings |= {"slope": loss.slope, "loss": loss.name}
-        free = gaussian_tilt.sigma_where_free(p.epsilon, p.delta, **settings)
-        over = gaussian_tilt.tilt_delta(p.epsilon, MOST_NOISE * free, n * p.lam, **settings)
+        most = getattr(p, "most", 1)
+        if most > 1:
+            _check_person(p)
+        free = most * gaussian_tilt.sigma_where_free(p.epsilon, p.delta, **settings)
+        r = p.bound**2 / (n * p.lam)
+        if most > 1:
+            m = loss.slope * p.bound / (MOST_NOISE * free)
+            over = person_tilt.replacement(p.epsilon, m, r, most, loss.name)
+        else:
+            over = gaussian_tilt.tilt_delta(p.epsilon, MOST_NOISE * free, n * p.lam, **settings)
         if over > p.delta:
             raise Refused(
                 f"at n lambda = {n * p.lam:.3g} the Jacobian needs more than {MOST_NOISE} times the "
@@ -229,9 +260,15 @@ class GaussianObjectivePerturbation(_GaussianTilt):
             raise Refused(
                 "output and the offset leave nothing of mu for the tilt: make output smaller"
             )
-        sigma, mu = gaussian_tilt.with_output_noise(
-            p.epsilon, p.delta, n * p.lam, output=both, **settings
-        )
+        if most > 1:
+            sigma, mu = person_tilt.with_output_noise(
+                p.epsilon, p.delta, 1 / r, most, loss.slope, loss.name, p.output
+            )
+            sigma *= p.bound
+        else:
+            sigma, mu = gaussian_tilt.with_output_noise(
+                p.epsilon, p.delta, n * p.lam, output=both, **settings
+            )
         stated = p.public_n is not None
         mu_output, mu_rate = mu * (p.output / both), mu * (math.sqrt(share) / both)
         output_scale = moved(n, p.lam, p.tolerance, p.adjacency, stated) / mu_output
@@ -241,6 +278,20 @@ class GaussianObjectivePerturbation(_GaussianTilt):
     def _guarantee(self, n, d, p):
         plan = self._plan(n, d, p)
         loss = self._kind(p)
+        most = getattr(p, "most", 1)
+        if most > 1:
+            ratio = (
+                n
+                * p.lam
+                / p.bound**2
+                / person_tilt.least_regularisation(p.epsilon, most, loss.name)
+            )
+            paid = (
+                f"neighbours differ in all records of a person, of which there are {most} at most; "
+                f"{self._paid(n, p, plan)}; n lambda is {ratio:.3g} times the threshold above which the "
+                f"Jacobian is free"
+            )
+            return p.proven(paid, profile=self._profile(n, p, plan))
         mu = vector_sum(loss.slope, p.adjacency) * p.bound / plan.scale
         paid = f"{self._paid(n, p, plan)}; {self._jacobian(n, p, mu, loss)}"
         return p.proven(paid, profile=self._profile(n, p, plan))

@@ -141,7 +141,7 @@ class Guarded(GaussianObjectivePerturbation):
 
     numbers = False
     options = GaussianObjectivePerturbation.options
-    options = {k: v for k, v in options.items() if k not in ("loss", "offset")}
+    options = {k: v for k, v in options.items() if k not in ("loss", "offset", "most")}
     options |= {"guard": Positive(60.0), "clip": CLIP}
 
     def rule_lambda(

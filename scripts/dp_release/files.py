@@ -10,6 +10,8 @@ Keys:
                   `header` and `comment` (`dp_release.formats`)
     columns       `rows.Schema.names`, the names of the d columns of a row: `column=level` for a level
                   other than the reference level; the last is `constant`
+    person        only if a person is protected: {column, people, most, count} of `dp_release.persons`.
+                  `rows` and `training_rows` then count slots, `most` for each of the people
     classes       names of the labels -1 and 1; null for a number
     target        null for classes; otherwise {name, low, high}, where [low, high] is mapped to [-1, 1]
     loss          {name, tau or null}: the link is logistic for `logistic`, and the identity for `log_cosh`
@@ -73,6 +75,12 @@ MACHINE = (
     "The rows that were evaluated are those that were prepared, and the code that ran is the code that "
     "is named here.",
     "The number of rows is public.",
+)
+# in place of the last one
+PERSON = (
+    "The number of people, {people:,}, is public; the number of rows is not.",
+    "All rows of a person have the same text in `{column}`, byte by byte, and no two people share one. The "
+    "data holder claims this, and nothing can check it.",
 )
 
 NEVER = (
@@ -280,6 +288,8 @@ def content(
     if request.law != GAUSSIAN:
         document |= {"weight_columns": request.read_as().names, "law": request.law}
         document["why"] = request.why()
+    if request.person is not None:
+        document["person"] = request.person
     for key in ("released_by", "contact", "labels"):
         if getattr(request, key):
             document[key] = getattr(request, key)
@@ -309,7 +319,11 @@ def _premises(request, spent, delta):
     if spent.get("settings_changed"):
         premise = premise.replace(WITHOUT_A_LOOK, BUT_A_PREVIEW)
     also = [f"Taken as public: {request.taken_as_public}."] if request.taken_as_public else []
-    return [premise, *also, *MACHINE, *([] if delta else [NEVER])]
+    never = [] if delta else [NEVER]
+    if request.person is None:
+        return [premise, *also, *MACHINE, *never]
+    persons = (said.format(**request.person) for said in PERSON)
+    return [premise, *also, *MACHINE[:-1], *persons, *never]
 
 
 def own_units(schema: rows.Schema) -> tuple[np.ndarray, np.ndarray]:

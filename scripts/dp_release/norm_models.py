@@ -127,6 +127,7 @@ class Plan(NamedTuple):
     body: Body
     u: Fraction
     beside: Entries
+    persons: None = None  # not proven here for people with several rows
 
     @property
     def entries(self) -> Callable:

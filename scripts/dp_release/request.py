@@ -12,6 +12,8 @@ from dp import losses
 from dp.mechanisms import MECHANISMS
 from dp_privacy.errors import Refused
 from dp_release import contrasts, holdout, models, norm_models, rows
+from dp_release import persons as people
+from dp_release.persons import Persons
 
 __all__ = ["PREMISES", "Request"]
 
@@ -34,12 +36,14 @@ class Method(NamedTuple):
     """A method of a release.
 
     plan: (n, d, epsilon, delta, **options) -> `models.Plan` with Gaussian noise, None without one. numbers:
-    whether the target is a number; None allows numbers and two classes.
+    whether the target is a number; None allows numbers and two classes. persons: whether a proof covers
+    people with several rows.
     """
 
     plan: Callable | None
     numbers: bool | None
     options: tuple[str, ...]
+    persons: bool = False
 
 
 def _weights_alone(n, d, epsilon, delta, loss, tau=0.25, **options):
@@ -54,9 +58,13 @@ SHARES = ("output", "covariance", "radius")
 ALONE = "knorm_objective_perturbation"  # weights with delta 0
 GAUSSIAN, PURE, MIXED, RULE = "gaussian", "pure", "mixed", "rule"
 METHODS = {
-    "noise_aware_logistic": Method(models.noise_aware_logistic, False, ("robust", *SHARES)),
-    "noise_aware_log_cosh": Method(models.noise_aware_log_cosh, True, ("robust", "tau", *SHARES)),
-    "gaussian_objective_perturbation": Method(_weights_alone, None, ("tau", "output", "radius")),
+    "noise_aware_logistic": Method(models.noise_aware_logistic, False, ("robust", *SHARES), True),
+    "noise_aware_log_cosh": Method(
+        models.noise_aware_log_cosh, True, ("robust", "tau", *SHARES), True
+    ),
+    "gaussian_objective_perturbation": Method(
+        _weights_alone, None, ("tau", "output", "radius"), True
+    ),
     ALONE: Method(None, None, ("tau",)),
 }
 TABLES = (GAUSSIAN, PURE, MIXED, RULE)
@@ -66,6 +74,9 @@ LAWS = {  # of the noise that a method may have, first its own
     "gaussian_objective_perturbation": (GAUSSIAN,),
     ALONE: (PURE,),
 }
+# Keys that requests did not have at first. At their default, they are left out of digests, so that books
+# know older requests again.
+LATER = ("released_by", "contact", "labels", "person", "law")
 
 
 class Request(NamedTuple):
@@ -78,7 +89,7 @@ class Request(NamedTuple):
     schema : dict
         `dp_release.rows.Schema.facts`.
     rows : int
-        Public number of lines.
+        Public number of lines. With `person`, the number of slots, people times most, which is not stated.
     unit : str
         Meaning of a row, in words.
     epsilon, delta : float
@@ -98,6 +109,8 @@ class Request(NamedTuple):
         Who publishes the model, and whom readers may ask, for its card.
     labels : dict
         Words for the table and the figure: of a column, and of a level as `column=level`.
+    person : dict or None
+        The fields of `dp_release.persons.Persons`, if a person is protected and not a row.
     law : str
         Of the noise: "gaussian"; "pure" or "mixed" (`dp_release.norm_models`), for rows with all levels; or
         "rule", which of these two a public rule chooses.
@@ -139,6 +152,7 @@ class Request(NamedTuple):
     released_by: str = ""
     contact: str = ""
     labels: dict = {}
+    person: dict | None = None
     law: str = GAUSSIAN
 
     @staticmethod
@@ -165,10 +179,19 @@ class Request(NamedTuple):
             values = {"delta": 0.0} | values
         unknown = sorted(values.keys() - set(Request._fields))
         missing = sorted(set(Request._fields[:8]) - values.keys())
+        if values.get("person") is not None:
+            if "rows" in values:
+                raise Refused(
+                    "state either rows or person, whose number of people is public instead"
+                )
+            missing = [key for key in missing if key != "rows"]
         if unknown or missing:
             said = f"has no key {unknown[0]!r}" if unknown else f"needs the key {missing[0]!r}"
             raise Refused(f"a release {said}")
         values = json.loads(json.dumps(values))
+        if values.get("person") is not None and not missing:
+            persons = people.of(values["person"], rows.from_facts(values["schema"]))
+            values |= {"person": persons._asdict(), "rows": persons.slots}
         for key in ("epsilon", "delta", "holdout"):
             if isinstance(values.get(key), int) and not isinstance(values[key], bool):
                 values[key] = float(values[key])
@@ -189,14 +212,20 @@ class Request(NamedTuple):
         if not isinstance(self.rows, int) or isinstance(self.rows, bool) or self.rows < 1:
             raise Refused("state the number of rows, which is public")
         self._check_cost()
-        if self.delta * self.rows > 1:
+        schema = rows.from_facts(self.schema)
+        persons = people.of(self.person, schema)
+        count, one, some = self.rows, "row", "rows"
+        if persons is not None:
+            count, one, some = persons.people, "person", "people"
+        if self.delta * count > 1:
             raise Refused(
-                f"delta = {self.delta:g} is more than one over the {self.rows} rows, so a release of "
-                f"one whole row could satisfy it: make it far smaller"
+                f"delta = {self.delta:g} is more than one over the {count} {some}, so a release of "
+                f"one whole {one} could satisfy it: make it far smaller"
             )
         self._check_method()
         self._check_law()
-        schema = rows.from_facts(self.schema)
+        if persons is not None and persons.slots != self.rows:
+            raise Refused("rows are people times most")
         if METHODS[self.method].numbers not in (None, schema.numbers):
             other = [name for name, m in METHODS.items() if m.numbers in (None, schema.numbers)]
             what = "a number" if schema.numbers else "two classes"
@@ -227,6 +256,10 @@ class Request(NamedTuple):
             raise Refused(f"{self.method} has the law {' or '.join(laws)}, not {self.law!r}")
         if self.law == GAUSSIAN:
             return
+        if self.person is not None:
+            raise Refused(
+                f"with person, the law is {GAUSSIAN}: the others are for one row per person"
+            )
         for key in self.options.keys() & set(SHARES):
             raise Refused(f"the option {key!r} is for the law {GAUSSIAN} alone: leave it out")
 
@@ -253,6 +286,11 @@ class Request(NamedTuple):
             else:
                 why = "is no method"
             raise Refused(f"{self.method!r} {why}: a release takes one of {known}")
+        if self.person is not None and not METHODS[self.method].persons:
+            proven = ", ".join(name for name, method in METHODS.items() if method.persons)
+            raise Refused(
+                f"{self.method} is proven for one row per person: with person, take one of {proven}"
+            )
         if not isinstance(self.options, dict):
             raise Refused("options are names with values")
         if {"lam", "lambda"} & self.options.keys():
@@ -279,6 +317,8 @@ class Request(NamedTuple):
         options = dict(self.options)
         if self.law != GAUSSIAN:
             return self._choice(schema, n).plan
+        if self.person is not None:
+            options["persons"] = self.persons
         if METHODS[self.method].numbers is None:
             options["loss"] = "log_cosh" if schema.numbers else "logistic"
         try:
@@ -297,8 +337,11 @@ class Request(NamedTuple):
 
     @property
     def training(self) -> int:
-        """The number of rows that are learnt from."""
-        return self.rows - (holdout.size(self.rows, self.holdout) if self.holdout else 0)
+        """The number of rows that are learnt from. With `person`, people are held out with all rows."""
+        if self.holdout is None:
+            return self.rows
+        each = 1 if self.person is None else self.persons.most
+        return self.rows - each * holdout.size(self.rows // each, self.holdout)
 
     def _choice(self, schema, n):
         loss = losses.LogCosh(self.options.get("tau", 0.25)) if schema.numbers else "logistic"
@@ -316,6 +359,11 @@ class Request(NamedTuple):
             return norm_models.table(*about, self.delta, loss, robust)
         except (TypeError, ValueError, ArithmeticError) as error:
             raise Refused(f"{self.method}: {error}") from None
+
+    @property
+    def persons(self) -> Persons | None:
+        """Whom the release protects; None if a row."""
+        return None if self.person is None else Persons(**self.person)
 
     @property
     def classes(self) -> list[str] | None:
@@ -339,10 +387,6 @@ class Request(NamedTuple):
     def settings(self) -> str:
         """A digest without name and words, which say nothing of what is computed."""
         return self._replace(name="", title="", released_by="", contact="", labels={}).digest()
-
-
-# Keys that came later than the first books.
-LATER = ("released_by", "contact", "labels", "law")
 
 
 def _check_option(key, value):

@@ -230,6 +230,15 @@ def test_refusals(change, message):
         Request.parsed(VALUES | change)
 
 
+def test_the_laws_are_for_one_row_per_person():
+    schema = rows.Schema([rows.Unused("id"), *SCHEMA.columns], "ill")
+    values = {key: value for key, value in VALUES.items() if key != "rows"}
+    values |= {"schema": schema.facts, "person": {"column": "id", "people": 1000, "most": 3}}
+    for law in LAWS.values():
+        with pytest.raises(Refused, match="one row per person"):
+            Request.parsed(values | law)
+
+
 def test_budgets_may_be_pure(tmp_path):
     assert Budget.of({"epsilon": 2}) == Budget(Fraction(2), Fraction(0))
     account = book(tmp_path, {"epsilon": 5})

@@ -58,7 +58,9 @@ MIXED_SHARES = (0.02, 0.05, 0.1, 0.15, 0.25, 0.4)  # of mu^2
 FEW = 12  # numbers, with fewer of which a box's tilt is quieter than the l2 one
 POINTS = 96  # of the l2 tilt's profile
 NO_WIDER = 1.02  # a pure table is taken if its intervals are at most this much wider
-SURE = 3  # deviations of the noise on a Hessian's trace, for a lower bound on the mean of l''
+# In deviations of the noise on a Hessian's trace: below the first, a table of classes has no intervals;
+# the second is for a lower bound on the mean of l''.
+SURE, LOWER = 3.0, 2.0
 # For a public design: the mean of l'', and the scores' standard deviation.
 TYPICAL = {"logistic": (0.2, 1.0), "log_cosh": (0.7, 0.25)}
 
@@ -217,6 +219,9 @@ class Plan(NamedTuple):
             if part in (statistics.HESSIAN, statistics.SCORES)
         }
         hessian, own = matrices[statistics.HESSIAN], self.noise_of(statistics.HESSIAN)
+        if not loss.residual:
+            spread = math.sqrt(np.trace(own.variances))
+            hessian = hessian * norm_tables.unselected_share(np.trace(hessian) / spread, SURE)
         scores, vague = None, False
         if statistics.SCORES in matrices:
             scores = matrices[statistics.SCORES] * loss.kappa**2
@@ -233,7 +238,7 @@ class Plan(NamedTuple):
         """`norm_tables.linearised` for this plan. own: `noise_of` the Hessian."""
         level = None
         if not self.problem.loss.residual:
-            level = np.trace(hessian) - SURE * math.sqrt(np.trace(own.variances))
+            level = np.trace(hessian) - LOWER * math.sqrt(np.trace(own.variances))
         return norm_tables.linearised(
             *(weights, hessian, self.problem.n, self.problem.lam, self.tilt.noise),
             *(_variances(self.noises["weights"]), own, contrasts.span(self.body), scores, level),

@@ -144,6 +144,23 @@ def of_noise(variances: np.ndarray, U: np.ndarray) -> np.ndarray:
     return S
 
 
+def unselected_share(size: float, least: float) -> float:
+    """The share of a released Hessian that is left once its selection by its trace is undone.
+
+    size: the trace, in standard deviations of its noise. Tables are printed if it exceeds about `least`, so
+    a small trace that passes is mostly noise, and intervals would be too narrow: with a rare class, by a
+    factor. As in `dp.inference.unselected`, the share is that of the mean whose conditional mean is `size`.
+    """
+    from scipy.special import ndtr
+
+    if size <= least:
+        return 1.0  # there is no interval
+    mean = np.linspace(FLOOR, 9 + least, 2000)
+    excess = np.exp(-((mean - least) ** 2) / 2) / math.sqrt(2 * math.pi) / ndtr(mean - least)
+    kept = size - float(np.interp(size, mean + excess, excess, right=0.0))
+    return max(kept, FLOOR) / size
+
+
 def linearised(
     weights: np.ndarray,
     hessian: np.ndarray,

@@ -651,6 +651,16 @@ def test_quantiles_of_the_mixture():
     assert norm_tables.outside(10.0, 1.0, 3.0) == pytest.approx(math.exp(-10 * math.sqrt(2)), 1e-6)
 
 
+def test_a_small_trace_is_mostly_noise():
+    """The share is that of the mean of a normal variable whose mean above `least` is the released one."""
+    for mean in (2.0, 3.5, 5.0):
+        above = stats.truncnorm(3.0 - mean, math.inf, loc=mean).mean()
+        assert norm_tables.unselected_share(above, 3.0) * above == pytest.approx(mean, abs=0.01)
+    assert norm_tables.unselected_share(20.0, 3.0) == pytest.approx(1, abs=1e-6)
+    assert norm_tables.unselected_share(2.9, 3.0) == 1.0
+    assert norm_tables.unselected_share(3.01, 3.0) < 0.5
+
+
 def coverage(name, n, epsilon, law, releases):
     """Covered share of each coefficient's printed intervals, and how many were printed."""
     made = Rows(name)
@@ -686,7 +696,7 @@ def test_intervals_cover(name, law):
 @pytest.mark.slow
 @pytest.mark.parametrize("law", ["pure", "mixed"])
 @pytest.mark.parametrize(
-    "name", ["rare_level", "dominated", "collinear", "strong", "skewed", "hospital"]
+    "name", ["rare_level", "rare_class", "dominated", "collinear", "strong", "skewed", "hospital"]
 )
 def test_intervals_of_uneven_designs_cover(name, law):
     share, count = coverage(name, 5000, 1.0, law, 300)

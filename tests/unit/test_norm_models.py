@@ -247,7 +247,7 @@ def test_released_parts_move_by_no_more_than_is_paid():
                 )
                 X, labels = rows.bounded(X, labels, False)
                 sums = statistics.sums(
-                    ["hessian", "scores"], plan.problem, X, labels, point, plan.entries
+                    ["hessian", "scores"], plan.problem, X, labels, point, None, plan.entries
                 )
                 values.append(sums)
             for part in ("hessian", "scores"):

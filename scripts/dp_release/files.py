@@ -5,7 +5,9 @@ Keys:
     format        FORMAT
     name, title, method, unit, premise, rows (n, public), training_rows (without held-out rows)
     schema        `rows.Schema.facts`: columns in the file's order with bounds, categories, reference
-                  levels, and replacements of missing cells; the target; the separator
+                  levels, codes and replacements of missing cells; the target; the `separator` (what
+                  requests call the delimiter) and, if they are not the default, `decimal`, `encoding`,
+                  `header` and `comment` (`dp_release.formats`)
     columns       `rows.Schema.names`, the names of the d columns of a row: `column=level` for a level
                   other than the reference level; the last is `constant`
     classes       names of the labels -1 and 1; null for a number

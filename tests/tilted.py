@@ -12,7 +12,8 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from dp.proofs.log_concave_tilt import Ball, Curvature
+from dp.proofs.curvature import Curvature
+from dp.proofs.log_concave_tilt import Ball
 from dp_privacy import l2
 
 ADD_REMOVE, REPLACE = "add-remove", "replace-one"
@@ -31,7 +32,10 @@ def slope_and_curvature(loss, k, z):
 
 @dataclass
 class Minimiser:
-    """records: (x, y, weight) each. scale: of the tilt's density exp(-norm(b)/scale)."""
+    """records: (x, y, weight) each. scale: of the tilt's density exp(-norm(b)/scale).
+
+    For counts, y is a target in [0, 1], and the rate reaches its cap at w.x = 0.
+    """
 
     loss: str
     k: float
@@ -46,9 +50,13 @@ class Minimiser:
         H = np.broadcast_to(self.Lambda * np.eye(d), (*w.shape, d)).copy()
         for x, y, weight in self.records:
             x = np.asarray(x, float)
-            z = y - w @ x if self.loss == "log_cosh" else y * (w @ x)
-            slope, curvature = slope_and_curvature(self.loss, self.k, z)
-            v = x if self.loss == "log_cosh" else y * x
+            if self.loss == "counts":
+                rate = np.exp(np.minimum(w @ x, 0.0))
+                slope, curvature, v = y - rate, np.where(w @ x <= 0, rate, 0.0), x
+            else:
+                z = y - w @ x if self.loss == "log_cosh" else y * (w @ x)
+                slope, curvature = slope_and_curvature(self.loss, self.k, z)
+                v = x if self.loss == "log_cosh" else y * x
             b = b + (weight * slope)[..., None] * v
             H = H + (weight * curvature)[..., None, None] * np.outer(x, x)
         return b, H
@@ -142,6 +150,8 @@ def pull(loss, k, force):
         return []
     if loss == "log_cosh":
         return [(tiny * force / length, 1e6, length / (k * tiny))]
+    if loss == "counts":
+        return [(-tiny * force / length, 0.0, length / tiny)]
     slope = min(0.5, k)
     return [(tiny * force / length, 1.0, length / (slope * tiny))]
 

@@ -220,4 +220,6 @@ def unused_size(p: object) -> str:
 
 
 LOSS = {"loss": Loss()}
+# "paid" spends part of the guarantee on the mean target, around which scores are then offset.
+OFFSET = {"offset": Choice("none", "paid")}
 TOLERANCE = {"tolerance": NonNegative(1e-9)}

@@ -1,7 +1,7 @@
 """Neighbouring data sets on which mechanisms are near their worst, with reasons.
 
-A pair is a function that returns a `Pair`. The data sets differ in one record. They have equal sizes,
-except in attacks on the use of n.
+A pair is a function that returns a `Pair`. The data sets differ in one record, or in the records of one
+person in attacks on the option `most`. They have equal sizes, except in attacks on the use of n.
 """
 
 import math
@@ -623,6 +623,21 @@ def pulled() -> Pair:
         "tilt by nearly R from a record at 0, and the Jacobian hides nothing of that shift",
         statistic=tilt_log_ratio,
         exact=tilt_loss_1d,
+    )
+
+
+@pair
+def whole_person() -> Pair:
+    """All eight records of a person turn by 120 degrees, and 3000 others keep their slopes large."""
+    X = np.zeros((3008, 2))
+    X[:8], X[8:] = [math.sin(math.pi / 3), 0.5], [0, 1]
+    turned = X * np.repeat([[-1, 1], [1, 1]], [8, 3000], axis=0)
+    y = np.repeat([1, -1], [8, 3000])
+    return Pair(
+        sides=((X, y), (turned, y)),
+        arguments={"lam": 32 / 3008, "bound": 1.0, "most": 8},
+        reason="the records move the tilt together, by up to eight times as much as one record could",
+        statistic=tilt_log_ratio,
     )
 
 

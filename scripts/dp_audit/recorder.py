@@ -341,12 +341,13 @@ class Recorder(np.random.Generator):
         Distances are known for `LAWS`. Draws of other laws are plain numbers, noted as a random choice.
         """
         law = function.__name__
-        unit = function(dimension, 1.0, size, self.untracked, **shape)
         if law in LAWS:
+            unit = function(dimension, 1.0, size, self.untracked, **shape)
             return self._noisy(law, unit, scale)
+        drawn = function(dimension, scale, size, self.untracked, **shape)
         self.tape.choices.append(law)
-        self.tape.flow.append((law, np.shape(unit)))
-        return scale * unit
+        self.tape.flow.append((law, np.shape(drawn)))
+        return drawn
 
     def _noisy(self, law, unit, scale, centre=0.0):
         """The noisy value centre + scale * unit, for draws of scale 1."""

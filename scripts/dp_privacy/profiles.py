@@ -11,6 +11,7 @@ of upper bounds is an upper bound.
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -140,6 +141,19 @@ class Profile:
         """delta of (P, Q) and, if different, of (Q, P)."""
         return (self.delta,)
 
+    def with_gaussian(self, mu: float) -> "Profile":
+        """The profile of this release and an adaptive mu-GDP Gaussian release together.
+
+        Parameters
+        ----------
+        mu : float
+
+        Returns
+        -------
+        Profile
+        """
+        return _compose_losses([self, Gaussian(mu)])
+
 
 @dataclass(frozen=True)
 class Gaussian(Profile):
@@ -179,10 +193,13 @@ class Curve(Profile):
         delta of (P, Q).
     add : Callable or None
         delta of (Q, P), if different. By default `remove` bounds both.
+    kinks : tuple
+        The epsilons at which a direction is not smooth.
     """
 
     remove: Any
     add: Any = None
+    kinks: tuple = ()
 
     def delta(self, epsilon: float | np.ndarray) -> float | np.ndarray:
         deltas = [np.clip(direction(epsilon), 0.0, 1.0) for direction in self.directions]
@@ -191,6 +208,9 @@ class Curve(Profile):
     @property
     def directions(self) -> tuple[Callable, ...]:
         return (self.remove,) if self.add is None else (self.remove, self.add)
+
+    def with_gaussian(self, mu: float) -> "Curve":
+        return Curve(*(_with_gaussian(each, mu, self.kinks) for each in self.directions))
 
 
 @dataclass(frozen=True)
@@ -246,7 +266,7 @@ def approximate(epsilon: float, delta: float = 0.0) -> Curve:
         share = -np.expm1(np.minimum(np.asarray(x) - epsilon, 0.0)) / (1 + math.exp(-epsilon))
         return delta + (1 - delta) * share
 
-    return Curve(symmetric(bound))
+    return Curve(symmetric(bound), kinks=(-epsilon, epsilon))
 
 
 def with_failure(profile: Profile, probability: float) -> Curve:
@@ -257,14 +277,15 @@ def with_failure(profile: Profile, probability: float) -> Curve:
     return Curve(*((lambda x, f=f: np.asarray(f(x)) + probability) for f in profile.directions))
 
 
-def _with_gaussian(delta, mu):
+def _with_gaussian(delta, mu, kinks=()):
     """The profile of a release with profile `delta` together with a mu-GDP Gaussian release.
 
     It is epsilon -> E delta(epsilon - L), where L ~ N(mu^2/2, mu^2) is the Gaussian release's privacy loss:
     losses add up, and delta(epsilon) is E (1 - e^(epsilon - loss))_+. This holds for adaptive releases in
     either order. The distribution of L does not depend on the data, so the supremum over data sets may be
-    taken inside the expectation.
+    taken inside the expectation. The integral is one between neighbouring kinks, which it may miss.
     """
+    kinks = np.array(kinks)
 
     def composed(epsilon):
         epsilon = np.asarray(epsilon, dtype=float)
@@ -275,7 +296,9 @@ def _with_gaussian(delta, mu):
             there = np.clip(delta(epsilon - mu * mu / 2 - mu * z), 0.0, 1.0)
             return there * np.exp(-z * z / 2) / math.sqrt(2 * math.pi)
 
-        return integral(integrand, -FAR, FAR) + 4e-33
+        ends = np.clip((epsilon - mu * mu / 2 - kinks) / mu, -FAR, FAR)
+        ends = np.unique([-FAR, *ends, FAR])
+        return sum(integral(integrand, a, b) for a, b in pairwise(ends)) + 4e-33
 
     return composed
 
@@ -446,8 +469,8 @@ def compose(*profiles) -> Profile:
         return Gaussian(mu)
     if len(others) == 1 and mu == 0:
         return others[0]
-    if len(others) == 1 and isinstance(others[0], Curve):
-        return Curve(*(_with_gaussian(direction, mu) for direction in others[0].directions))
+    if len(others) == 1:
+        return others[0].with_gaussian(mu)
     return _compose_losses([*others, Gaussian(mu)] if mu else others)
 
 

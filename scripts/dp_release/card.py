@@ -14,6 +14,7 @@ from statistics import NormalDist
 from dp_privacy.accounting import Guarantee
 from dp_privacy.composition import of_group
 from dp_release import files, holdout
+from dp_release.persons import PEOPLE
 from dp_release.request import PUBLIC_EXAMPLE
 
 __all__ = ["card", "labels", "table_csv", "tradeoff"]
@@ -151,9 +152,11 @@ def card(document: dict) -> str:
     ]
     if document["holdout"]:
         measured = document["holdout"]
+        once = _one(document) == "person" and document["person"]["count"] == PEOPLE
+        most = measured["people"] if once else measured["rows"]
         held = measured | {
-            "records": min(measured["records"], measured["rows"])
-        }  # the noisy count may exceed the number of rows
+            "records": min(measured["records"], most)
+        }  # the noisy count may exceed it
         told = holdout.said(document | {"holdout": held})
         parts += ["## Measured on rows that were held out", told]
     parts += [
@@ -194,24 +197,25 @@ def _summary(document):
     guarantee = document["guarantee"]
     stated = [document.get(key) for key in ("released_by", "contact")]
     digest = hashlib.sha256(files.written(document)).hexdigest()
-    rows = (
-        f"{document['training_rows']:,}, a public number"
-        if document["training_rows"] == document["rows"]
-        else f"{document['rows']:,}, a public number; the model learnt from {document['training_rows']:,}"
-    )
+    rows = _learnt_from(document)
+    if document["training_rows"] != document["rows"]:
+        rows += f", of {document['rows']:,}"
+    public = "" if "person" in document else ", a public number"
     fields = {
         "What": _model(document),
         "About whom": document["unit"],
+        "Protected": _unit(document),
         "Released by": ", ".join(filter(None, stated)) or "not stated",
         "Date": document.get("date") or "not recorded",
-        "Rows": rows,
+        "Rows": f"{rows}{public}",
     }
     if document["classes"]:
         fields["Rows of each class"] = "not released"
     if document["holdout"] and document["classes"]:
         fields["Rows of each class"] += ", but for the noisy share among held-out rows below"
+    worth = _worth(guarantee, "rows" if _one(document) == "row" else "people")
     fields |= {
-        "Guarantee": f"**{_both(guarantee, ', ')}, {guarantee['adjacency']}**; {_worth(guarantee)}",
+        "Guarantee": f"**{_both(guarantee, ', ')}, {guarantee['adjacency']}**; {worth}",
         "To check": f"`model.json` has the SHA-256 `{digest}`, which stands in the owner's book; "
         f"`release.py check {document['name']}` compares rows and request with it. Made by code "
         f"`{document['made_by']['code'][:12]}`, {_versions(document)}",
@@ -220,7 +224,7 @@ def _summary(document):
     return "\n".join(lines + [f"| {key} | {_cell(value)} |" for key, value in fields.items()])
 
 
-def _worth(guarantee):
+def _worth(guarantee, others):
     """The best attack's success, in words and as the distance of two normal laws as hard to tell apart.
 
     Phi(mu/2) is the share of right answers about which of N(0, 1) and N(mu, 1) a number is from.
@@ -228,7 +232,7 @@ def _worth(guarantee):
     right = guarantee["meaning"]["right"]
     guess = max(guarantee["meaning"]["prior"], 1 - guarantee["meaning"]["prior"])
     said = (
-        f"an attacker who knows all other rows is right at most {_up(right)} in 100 times "
+        f"an attacker who knows all other {others} is right at most {_up(right)} in 100 times "
         f"(without the release: {100 * guess:g})"
     )
     if guess != 0.5 or not 0.5 <= right < 1:
@@ -251,22 +255,55 @@ def tradeoff(document: dict, false: float) -> float:
     return min(1.0, *bounds)
 
 
+def _learnt_from(document):
+    if "person" not in document:
+        return f"{document['training_rows']:,} rows"
+    most = document["person"]["most"]
+    people = f"{document['training_rows'] // most:,} people"
+    said = f"at most {most} row{'s' * (most > 1)} of each of {people}"
+    once = document["person"]["count"] == PEOPLE and most > 1
+    return (
+        said
+        + " (every person counts once, so it describes a mean over people, not over rows)" * once
+    )
+
+
+def _unit(document):
+    """What is protected, in words."""
+    if "person" not in document:
+        return f"a row: {document['unit']}"
+    person = document["person"]
+    return (
+        f"a person: all rows with the same `{person['column']}`, however many there are ("
+        f"{document['unit']})"
+    )
+
+
+def _one(document):
+    return "row" if "person" not in document else "person"
+
+
 def _promise(document):
     meaning = document["guarantee"]["meaning"]
-    guess = max(meaning["prior"], 1 - meaning["prior"])
+    guess, one = max(meaning["prior"], 1 - meaning["prior"]), _one(document)
+    some = "rows" if one == "row" else "people"
     probabilities, learns = _learnt(meaning["right"] - guess)
     exact = dict(zip(meaning["false"], meaning["power"], strict=True))
     power = {share: min(tradeoff(document, share), exact.get(share, 1)) for share in SHARES}
+    changed = "all values of one row" if one == "row" else "all rows of one person"
+    group = "a person, or another group, has several rows"
+    if one == "person":
+        group = "several people, such as a family, are to be protected together"
     return (
-        f"The unit is a row: {document['unit']}. If all values of one row changed, what is published would "
-        f"come out with {probabilities} probabilities. So whoever sees it, and even knows all other rows, "
-        f"{learns} about a single row. Somebody who must choose between two possible contents of a row is "
-        f"right at most {_up(meaning['right'])} in 100 times; without the release, {100 * guess:g}. "
-        f"Somebody who accuses rows of having a certain content:\n\n"
+        f"The unit is {_unit(document)}. If {changed} changed, what is published would "
+        f"come out with {probabilities} probabilities. So whoever sees it, and even knows all other "
+        f"{some}, {learns} about a single {one}. Somebody who must choose between two possible contents of "
+        f"a {one} is right at most {_up(meaning['right'])} in 100 times; without the release, "
+        f"{100 * guess:g}. Somebody who accuses {some} of having a certain content:\n\n"
         f"| falsely accused, of 100 | rightly accused, of 100, at most |\n|---|---|\n"
         + "".join(f"| {100 * share:g} | {_up(value)} |\n" for share, value in power.items())
-        + "\nThe guarantee is for one row. If a person, or another group, has several rows, group privacy "
-        f"leaves them less:\n\n{_groups(document['guarantee'])}"
+        + f"\nThe guarantee is for one {one}. If {group}, group privacy "
+        f"leaves them less:\n\n{_groups(document['guarantee'], some)}"
     )
 
 
@@ -279,11 +316,11 @@ def _learnt(gain):
     return "very different", "may learn much"
 
 
-def _groups(guarantee):
+def _groups(guarantee, some):
     one = Guarantee(
         *(guarantee[key] for key in ("epsilon", "epsilon", "delta", "adjacency", "reason"))
     )
-    lines = ["| rows of one person | epsilon | delta |", "|---|---|---|"]
+    lines = [f"| {some} | epsilon | delta |", "|---|---|---|"]
     for size in GROUPS:
         epsilon, delta = of_group(one, size)
         if math.isfinite(epsilon):
@@ -365,6 +402,11 @@ def _coefficients(document):
             ". Intervals count the noise, and the pull of the ridge is undone. Where the release tells "
             "too little, a sentence stands in place of numbers"
         )
+        if "person" in document and document["person"]["most"] > 1:
+            text += (
+                ". They hold if the rows of a person depend on each other in any way, and are wider "
+                "than need be where these depend little"
+            )
     else:
         text += ". These are a ridge's coefficients, drawn towards 0"
     if float(document["schema"]["radius"]) < 1:
@@ -410,6 +452,12 @@ def _counted(document):
             f"Every label in `{target['name']}` that is not missing and not {high} counts as {low}."
         )
     told = "nobody is told how many there were"
+    if "person" in document:
+        person = document["person"]
+        said.append(
+            f"A row without `{person['column']}` counts nothing, nor do rows of a person beyond the first "
+            f"{person['most']} that are read, nor people beyond {person['people']:,}, whom the key chose."
+        )
     if document["holdout"]:
         told = "how many there were is told only by the noisy number of held-out records above"
     return " ".join(
@@ -422,10 +470,16 @@ def _counted(document):
 
 
 def _fields(document):
-    guarantee = document["guarantee"]
+    guarantee, public = document["guarantee"], "the number of rows is public"
+    differ = "one row"
+    if "person" in document:
+        differ, public = (
+            "all rows of one person",
+            "the number of people is public, not that of rows",
+        )
     fields = {
-        "Unit of privacy": f"a row: {document['unit']}; neighbours differ in one row ("
-        f"{guarantee['adjacency']}), and the number of rows is public",
+        "Unit of privacy": f"{_unit(document)}; neighbours differ in {differ} ("
+        f"{guarantee['adjacency']}), and {public}",
         "Parameters": f"{_both(guarantee, ', ')}; `model.json` has more points of the profile",
         "Trust model": "central: whoever keeps the rows and ran the program is trusted",
         "Threat model": "whoever sees all that is published, with any other knowledge and any "
@@ -439,7 +493,9 @@ def _fields(document):
         "files were written",
         "Budget": "sums of epsilon and delta in a book that refuses more; see above",
         "Preparation": "bounds and categories are public; a row is made from one line alone, and nothing "
-        "was looked up in others",
+        "was looked up in others"
+        + "; which rows of a person count is decided by this person's rows alone"
+        * ("person" in document),
         "Exposure of the rows": "the rows themselves stay where they were; access to them, their backups "
         "and the book is not part of this claim",
     }

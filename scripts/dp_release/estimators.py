@@ -23,9 +23,9 @@ equal, and must not influence any publication. Publish only model.json.
 cross-validation, since each fit would be another release. To compare settings, use `release.py forecast`,
 or rows that are not private. In a pipeline, it refuses earlier steps that learn from the rows, such as a
 scaler; steps that are stateless or in a `FrozenEstimator` are allowed. The guarantee is for tables with one
-row per person. Two things break it undetected: copies of a person's row (bootstrap, oversampling), and
-steps that were fitted to the same rows by hand, or look at several rows at once (scaler, imputer, feature
-selection).
+row per person, unless `person` is stated, and `groups` in `fit`. Two things break it undetected: copies of
+a person's row (bootstrap, oversampling), and steps that were fitted to the same rows by hand, or look at
+several rows at once (scaler, imputer, feature selection).
 
 Like `release.py`, `fit` disables core dumps and keeps debuggers from attaching. A traceback that shows
 variables may show the rows.
@@ -96,6 +96,7 @@ class _Private(BaseEstimator):
         premise=None,
         decimal=".",
         spend=False,
+        person=None,
     ):
         self.release = release
         self.book = book
@@ -112,6 +113,7 @@ class _Private(BaseEstimator):
         self.premise = premise
         self.decimal = decimal
         self.spend = spend
+        self.person = person
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -147,7 +149,7 @@ class _Private(BaseEstimator):
         self.table_ = model.document["table"]
         return self
 
-    def fit(self, X: object, y: object) -> Self:
+    def fit(self, X: object, y: object, groups: object = None) -> Self:
         """Make the release, or load the stored one. See the module's docstring.
 
         Parameters
@@ -160,6 +162,8 @@ class _Private(BaseEstimator):
         y : array or list, (n,)
             The target's values. A row whose value is missing, or none of those stated, contributes nothing.
             True and False also count as the classes 1 and 0.
+        groups : array or list, (n,), or None
+            With `person`, whose each row is: text, or a list. A row without one contributes nothing.
 
         Returns
         -------
@@ -172,7 +176,7 @@ class _Private(BaseEstimator):
             under these settings, columns of another type than stated, and fits on parts or copies of the
             rows or after a step that learned from them.
         """
-        request, book, data, _ = self._asked(X, y)
+        request, book, data, _ = self._asked(X, y, groups)
         self._check_spending(request, book)
         # `guard` sets an exception hook for commands, which would hide the caller's errors.
         hook = sys.excepthook
@@ -187,7 +191,7 @@ class _Private(BaseEstimator):
                 )
         return self._with(files.parse(content))
 
-    def preview(self, X: object, y: object) -> None:
+    def preview(self, X: object, y: object, groups: object = None) -> None:
         """Print how `fit` would read the rows, for their owner alone. `fit` needs it before it spends.
 
         The book records that these rows were seen under these settings, and nothing of what is printed. Do
@@ -196,7 +200,7 @@ class _Private(BaseEstimator):
 
         Parameters
         ----------
-        X, y
+        X, y, groups
             As for `fit`.
 
         Raises
@@ -204,14 +208,21 @@ class _Private(BaseEstimator):
         dp_privacy.errors.Refused
             For missing parameters, unproven settings, and fits on parts or copies of the rows.
         """
-        request, book, data, inferred = self._asked(X, y)
+        request, book, data, inferred = self._asked(X, y, groups)
         print(*making.preview(request, book, data, header=False), *inferred, sep="\n")
 
-    def _asked(self, X, y):
+    def _asked(self, X, y, groups=None):
         """(request, book, the rows as a file's content, private sentences about inferred types)."""
         _check_caller()
+        if (groups is None) != (self.person is None):
+            raise Refused(
+                "state person, the public numbers of people and of their rows, and give fit and preview "
+                "groups: whose each row is"
+            )
+        if self.person is not None and self.n_rows is not None:
+            raise Refused("state either n_rows or person, whose number of people is public instead")
         for name in _STATED:
-            if getattr(self, name) is None:
+            if getattr(self, name) is None and not (name == "n_rows" and self.person is not None):
                 raise Refused(f"state {name}: nothing of it is taken from the rows")
         if y is None:
             raise Refused(
@@ -222,7 +233,7 @@ class _Private(BaseEstimator):
         target = self._target(str(getattr(y, "name", None) or "target"))
         dtype, labels = _labels_of(y)
         count = len(records)
-        if count != self.n_rows:
+        if self.person is None and count != self.n_rows:
             raise Refused(
                 f"there are {count} rows, and n_rows = {self.n_rows} are stated, which is public: part of "
                 f"the rows, as in a cross validation, would need a release of its own"
@@ -232,17 +243,24 @@ class _Private(BaseEstimator):
         columns = self._columns(names)
         # The rows become a table of text, in which "," cannot be both marks.
         format = Format(delimiter=";" if self.decimal == "," else ",", decimal=self.decimal)
-        schema = rows.Schema([*columns, target], target.name, format)
+        ids = () if self.person is None else (rows.Unused(_IDS),)
+        schema = rows.Schema([*columns, target, *ids], target.name, format)
         for column, each in zip([*columns, target], [*dtypes, dtype], strict=True):
             _check_values(column)
             _check_type(column, each, label=column is target)
-        cells = _read(records, columns, format), _read_labels(labels, target, format)
-        data = _table(*cells, format.separator)
+        ends = [[label] for label in _read_labels(labels, target, format)]
+        if self.person is not None:
+            own = _read_ids(groups, count, format)
+            ends = [[*end, each] for end, each in zip(ends, own, strict=True)]
+        data = _table(_read(records, columns, format), ends, format.separator)
+        public = {"rows": self.n_rows}
+        if self.person is not None:
+            public = {"person": {"column": _IDS, **self.person}}
         request = Request.parsed(
             {
                 "name": self.release,
                 "schema": schema.facts,
-                "rows": self.n_rows,
+                **public,
                 "unit": self.unit,
                 "epsilon": self.epsilon,
                 "delta": self.delta,
@@ -346,7 +364,7 @@ class PrivateClassifier(ClassifierMixin, _Private):
     a pipeline, `fit` refuses such steps. It cannot see those that were fitted by hand. Numbers need no
     scaler, since their bounds scale them.
 
-    `fit` needs every parameter whose default is None, except `method`, `options` and `holdout`.
+    `fit` needs every parameter whose default is None, except `method`, `options`, `holdout` and `person`.
 
     Parameters
     ----------
@@ -381,6 +399,9 @@ class PrivateClassifier(ClassifierMixin, _Private):
         Decimal mark of numbers that are text: "." or ",".
     spend : bool
         Whether `fit` may make and pay for a new release.
+    person : dict or None
+        {"people": .., "most": ..}, and perhaps "count", of `dp_release.persons.Persons`, in place of
+        `n_rows`. The release then protects a person with several rows, and `fit` needs `groups`.
 
     Attributes
     ----------
@@ -563,6 +584,7 @@ class PrivateRegressor(RegressorMixin, _Private):
         return self._scores(X)
 
 
+_IDS = "groups"  # the column of ids in the table that is released
 _STATED = ("release", "book", "budget", "n_rows", "columns", "target", "unit", "delta", "premise")
 
 
@@ -779,6 +801,23 @@ def _read_labels(labels, target, format):
     return cells
 
 
+def _read_ids(groups, count, format):
+    """The cells of ids.
+
+    Numbers of one dtype are refused: a reader makes 1 of "01", so that two people become one, unless a
+    third person's id is text.
+    """
+    dtype, values = _labels_of(groups)
+    if dtype is not None and _KINDS.get(dtype.kind) != "text":
+        raise Refused(
+            f"groups are of the dtype {dtype}, for which other rows may have decided: read them as text "
+            f"(dtype=str in pandas), or give a list"
+        )
+    if len(values) != count:
+        raise Refused(f"there are {count} rows, and {len(values)} groups")
+    return list(map(_cell_reader(None, format), values))
+
+
 def _cell_reader(column, format):
     """A function from a value to its cell in a file, which is the same whatever the other values are.
 
@@ -813,15 +852,18 @@ def _cell_reader(column, format):
     return read
 
 
-def _table(records, labels, delimiter):
-    """A headerless CSV file's content. A record that is None becomes an empty line, which is invalid."""
+def _table(records, ends, delimiter):
+    """A headerless CSV file's content. A record that is None becomes an empty line, which is invalid.
+
+    ends: a record's last cells, its label and perhaps its id.
+    """
 
     def quoted(cell):
         special = delimiter in cell or SPECIAL.search(cell)
         return b'"' + cell.replace(b'"', b'""') + b'"' if special else cell
 
     lines = (
-        b"" if cells is None else delimiter.join(map(quoted, [*cells, label]))
-        for cells, label in zip(records, labels, strict=True)
+        b"" if cells is None else delimiter.join(map(quoted, [*cells, *end]))
+        for cells, end in zip(records, ends, strict=True)
     )
     return b"".join(line + b"\n" for line in lines)

@@ -10,6 +10,8 @@ Keys:
                   `header` and `comment` (`dp_release.formats`)
     columns       `rows.Schema.names`, the names of the d columns of a row: `column=level` for a level
                   other than the reference level; the last is `constant`
+    person        only if a person is protected: {column, people, most, count} of `dp_release.persons`.
+                  `rows` and `training_rows` then count slots, `most` for each of the people
     classes       names of the labels -1 and 1; null for a number
     target        null for classes; otherwise {name, low, high}, where [low, high] is mapped to [-1, 1]
     loss          {name, tau or null}: the link is logistic for `logistic`, and the identity for `log_cosh`
@@ -64,6 +66,12 @@ MACHINE = (
     "The rows that were evaluated are those that were prepared, and the code that ran is the code that "
     "is named here.",
     "The number of rows is public.",
+)
+# in place of the last one
+PERSON = (
+    "The number of people, {people:,}, is public; the number of rows is not.",
+    "All rows of a person have the same text in `{column}`, byte by byte, and no two people share one. The "
+    "data holder claims this, and nothing can check it.",
 )
 
 KEYS = (
@@ -251,6 +259,8 @@ def content(
         "made_by": made_by,
         "date": day,
     }
+    if request.person is not None:
+        document["person"] = request.person
     for key in ("released_by", "contact", "labels"):
         if getattr(request, key):
             document[key] = getattr(request, key)
@@ -267,7 +277,9 @@ def _premises(request, spent):
     if spent.get("settings_changed"):
         premise = premise.replace(WITHOUT_A_LOOK, BUT_A_PREVIEW)
     also = [f"Taken as public: {request.taken_as_public}."] if request.taken_as_public else []
-    return [premise, *also, *MACHINE]
+    if request.person is None:
+        return [premise, *also, *MACHINE]
+    return [premise, *also, *MACHINE[:-1], *(said.format(**request.person) for said in PERSON)]
 
 
 def own_units(schema: rows.Schema) -> tuple[np.ndarray, np.ndarray]:

@@ -24,9 +24,10 @@ from dp_privacy.errors import Refused
 from dp_privacy.profiles import Profile
 from dp_release import files, holdout, making, models, rows
 from dp_release.meaning import meaning
+from dp_release.persons import PEOPLE, ROWS, Persons, Table, filled
 from dp_release.request import Request, class_names
 
-__all__ = ["Expected", "Outlook", "Study", "needed", "outlook", "share", "width"]
+__all__ = ["Expected", "Outlook", "Study", "needed", "outlook", "prices", "share", "width"]
 
 EVEN = 0.5  # default share of the second class
 SPREAD = 6  # default distance between the bounds, in standard deviations
@@ -38,6 +39,14 @@ WORK = 8_000_000  # approximate count of simulated numbers per epsilon
 DRAWS = (9, 400)  # range of the number of releases per epsilon
 TRIES = 5  # a search makes 1/TRIES as many releases per epsilon as the final forecast
 LEAST, MOST = 0.02, 20.0  # range of tried epsilons
+MOSTS = (1, 2, 3, 5)  # of a person's rows, whose prices are shown
+EACH = {
+    1: 0.5,
+    2: 0.25,
+    3: 0.125,
+    4: 0.0625,
+    5: 0.0625,
+}  # assumed shares of people with so many rows
 NEAR = 0.03  # relative precision of the search for an epsilon
 
 
@@ -60,6 +69,9 @@ class Expected(NamedTuple):
         Share of a numeric target's variance that the columns explain.
     correlations : dict
         (column, column) -> the correlation of two columns of numbers, by default 0.
+    each : dict
+        Number of rows of a person -> the share of people, by default `EACH`. Only for a release that
+        protects people.
     """
 
     columns: dict = {}
@@ -68,6 +80,7 @@ class Expected(NamedTuple):
     strength: float = 1.0
     explained: float = 0.3
     correlations: dict = {}
+    each: dict = {}
 
 
 class Study:
@@ -278,9 +291,42 @@ class Study:
         y = self._labels(V @ (self.weights / rows.ONE), rng)
         return rows.shortened(V), y
 
+    def people(self, persons: Persons, draw: int) -> Table:
+        """Simulate the rows of people, whose rows are independent: `filled` slots."""
+        sizes, shares = self._each()
+        rng = generator(self.seed, "people", draw)
+        counts = np.minimum(rng.choice(sizes, persons.people, p=shares), persons.most)
+        V, y = self.rows(int(counts.sum()), draw)
+        each = np.split(np.arange(len(V)), np.cumsum(counts)[:-1])
+        return filled([[(V[i], y[i]) for i in own] for own in each], self.schema.d, persons)
+
+    def used(self, most: int) -> float:
+        """The expected number of rows of a person that are used."""
+        sizes, shares = self._each()
+        return float(np.minimum(sizes, most) @ shares)
+
+    def _each(self):
+        each = self.expected.each or EACH
+        sizes, shares = np.array(list(each)), np.array(list(each.values()), dtype=float)
+        whole = np.issubdtype(sizes.dtype, np.integer) and (sizes >= 0).all() and sizes.any()
+        if not (whole and (shares >= 0).all() and shares.sum() > 0):
+            raise Refused("of people expect shares by their number of rows, such as 1:0.7,2:0.3")
+        return sizes, shares / shares.sum()
+
+    def said_of_people(self, persons: Persons) -> str:
+        """What is assumed of the number of rows of a person."""
+        sizes, shares = self._each()
+        of = ", ".join(
+            f"{share:.0%} have {size}" for size, share in zip(sizes, shares, strict=True)
+        )
+        state = "" if self.expected.each else " State it with --each, such as --each 1:0.7,2:0.3."
+        return f"Assumed of the rows of each of {persons.people:,} people: {of}.{state}"
+
     def without(self, plan: models.Plan, draw: int, V: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Weights (d,) fitted to one draw of rows, without privacy and with almost no ridge."""
         if draw not in self._without:
+            some = V.any(axis=1)  # slots of people may be empty
+            V, y = V[some], y[some]
             X, labels = rows.bounded(V, y, plan.problem.loss.residual)
             lam, loss = 1e-3 / len(X), plan.problem.loss
             self._without[draw] = minimise(X, labels, lam, loss=loss, tolerance=1e-7)[0][0]
@@ -383,10 +429,17 @@ def outlook(request: Request, study: Study, draws: int | None = None) -> Outlook
     paid = making.planned(request)
     plan = paid.model if request.holdout else paid
     n, draws = plan.problem.n, draws or _draws(study, plan.problem.n)
+    persons = request.persons
+    if persons is not None:
+        persons = persons._replace(people=n // persons.most)  # without those that are held out
     names, widths, weights, plain = study.schema.names, [], [], []
     for k in range(draws):
-        V, y = study.rows(n, k)
-        release = models.release(plan, V, y, generator(study.seed, "key", k).bytes(32))
+        if persons is None:
+            V, y, shares = Table(*study.rows(n, k), None)
+        else:
+            V, y, shares = study.people(persons, k)
+        key = generator(study.seed, "key", k).bytes(32)
+        release = models.release(plan, V, y, key, shares)
         table = files.table_of(release, names, *files.own_units(study.schema))[0]
         if table is not None:
             ends = [(math.inf if row["low"] is None else row["high"] - row["low"]) for row in table]
@@ -407,6 +460,72 @@ def outlook(request: Request, study: Study, draws: int | None = None) -> Outlook
         _held(paid, accuracy) if request.holdout else None,
         paid.guarantee().profile,
     )
+
+
+class Price(NamedTuple):
+    """The forecast if so many rows of a person are used at most. used: their expected number."""
+
+    persons: Persons
+    used: float
+    outlook: Outlook
+
+
+def prices(
+    request: Request, study: Study, mosts: tuple[int, ...] = MOSTS, draws: int | None = None
+) -> list[Price]:
+    """Forecasts for other numbers of rows per person, for both ways to count them.
+
+    Parameters
+    ----------
+    request : dp_release.request.Request
+        With `person`.
+    study : Study
+    mosts : tuple of int
+    draws : int or None
+        As for `outlook`.
+
+    Returns
+    -------
+    list of Price
+
+    Examples
+    --------
+    >>> columns = [rows.Unused("id"), rows.Number("age", 0, 120), rows.Category("ill", ("no", "yes"))]
+    >>> schema = rows.Schema(columns, "ill")
+    >>> asked = {"name": "ill", "schema": schema.facts, "unit": "one row is one stay"}
+    >>> asked |= {"epsilon": 1, "delta": 1e-6, "premise": "public example"}
+    >>> asked |= {"person": {"column": "id", "people": 2000, "most": 2}}
+    >>> request = Request.parsed(asked | {"method": "noise_aware_logistic"})
+    >>> found = prices(request, Study(schema), (1, 3), draws=9)
+    >>> print([(each.persons.most, each.persons.count, each.used) for each in found])
+    [(1, 'rows', 1.0), (3, 'rows', 1.75), (3, 'persons', 1.75)]
+    """
+    found = []
+    for most in mosts:
+        for count in (ROWS, PEOPLE)[: 1 + (most > 1)]:  # with one row per person, they are equal
+            persons = request.persons._replace(most=most, count=count)
+            asked = request._replace(person=persons._asdict(), rows=persons.slots)
+            found.append(Price(persons, study.used(most), outlook(asked, study, draws)))
+    return found
+
+
+def price_lines(found: list[Price]) -> list[str]:
+    """Prices in words, a line each."""
+    said = [
+        "What `most`, the rows of a person that are used, costs: widths of 95 % intervals (- if they are "
+        "mostly not given)."
+    ]
+    for persons, used, outlook in found:
+        how = "every row counts" if persons.count == ROWS else "every person counts once"
+        widths = ", ".join(
+            f"{name} {width:.3g}" if width < math.inf else f"{name} -"
+            for name, width in outlook.widths.items()
+        )
+        said.append(
+            f"most {persons.most}, {how} (about {used * persons.people:,.0f} rows): "
+            f"{widths or 'no intervals'}; {outlook.kept:.0%} of the gain is left."
+        )
+    return said
 
 
 def _typical(widths):

@@ -19,7 +19,7 @@ import scipy
 import scipy.linalg  # loads the BLAS that `arithmetic` records
 
 from dp_privacy.errors import Refused
-from dp_release import files, holdout, models, rows
+from dp_release import files, holdout, models, persons, rows
 from dp_release import preview as private
 from dp_release.book import Book
 from dp_release.request import Request
@@ -115,8 +115,13 @@ def read(path: Path) -> bytes:
 
 def planned(request: Request) -> models.Plan | holdout.Package:
     """The plan, including a requested holdout. Raises `Refused` if it cannot be proven private."""
-    held = 0 if request.holdout is None else holdout.size(request.rows, request.holdout)
-    plan = request.plan(request.rows - held)
+    each = 1 if request.person is None else request.persons.most
+    held = 0
+    if request.holdout is not None:
+        held = holdout.size(
+            request.rows // each, request.holdout
+        )  # of people, if these are protected
+    plan = request.plan(request.rows - held * each)
     return holdout.package(plan, held) if held else plan
 
 
@@ -149,10 +154,14 @@ def preview(request: Request, book: Book, path: Path | bytes, header: bool = Tru
     """
     data, schema = data_of(path), rows.from_facts(request.schema)
     lines = rows.split_lines(data, header, schema.format)
-    outcome = private.preview(schema, lines, request.rows, request.classes)
+    stated = request.rows if request.person is None else len(lines)
+    outcome = private.preview(schema, lines, stated, request.classes)
     with book.locked():
         book.previewed(request, data)  # before anything of the rows is shown
-    return [private.PRIVATE, *outcome.sentences(request.classes)]
+    said = outcome.sentences(request.classes)
+    if request.person is not None:
+        said += private.of_people(persons.read(schema, lines, request.persons), request.persons)
+    return [private.PRIVATE, *said]
 
 
 def changes(request: Request, book: Book, path: Path | bytes) -> tuple[str, list[str]]:
@@ -250,15 +259,23 @@ def _made(request, book, plan, data, header, maker):
     schema = rows.from_facts(request.schema)
     lines = rows.split_lines(data, header, schema.format)
     names = [column.name for column in schema.columns]
-    if len(lines) != request.rows or (header and _names(data, schema.format) != names):
+    if header and _names(data, schema.format) != names:
+        raise Refused(OTHER_COUNT)
+    if request.person is None and len(lines) != request.rows:
         raise Refused(OTHER_COUNT)
     begun = book.begin(request, data, maker)
     try:
-        V, y = schema.rows(lines, request.rows)
+        table = _table(request, schema, lines, begun.key)
         release = holdout.release if request.holdout else models.release
-        released = release(plan, V, y, begun.key)
-        content = files.content(request, released, begun.spent, maker, begun.day)
+        made = release(plan, table.V, table.y, begun.key, table.shares)
+        content = files.content(request, made, begun.spent, maker, begun.day)
     except Exception:
         raise Refused(STOPPED) from None
     book.finish(request, content)
     return content
+
+
+def _table(request, schema, lines, key):
+    if request.person is not None:
+        return persons.table(schema, lines, request.persons, key)
+    return persons.Table(*schema.rows(lines, request.rows), None)

@@ -16,12 +16,13 @@ from dp import losses
 from dp.inference import FLOOR, curvature_level, floored, linearise, logistic_change
 from dp.mechanisms import MECHANISMS
 from dp.mechanisms.noise_aware import assumed, said
-from dp.proofs import gaussian_tilt
+from dp.proofs import gaussian_tilt, person_tilt
 from dp_privacy.accounting import REPLACE_ONE, Guarantee, gaussian_mu
 from dp_privacy.errors import Refused
 from dp_privacy.profiles import Curve, symmetric
 from dp_release import lattice, rows, statistics, tilt
 from dp_release.draws import Stream
+from dp_release.persons import Persons, check_shares
 
 __all__ = [
     "Plan",
@@ -57,6 +58,8 @@ class Plan(NamedTuple):
         Part -> `dp_release.lattice.Noise`, in the order of release; the first is "weights".
     longest : float
         Radius of the ball onto which weights are projected before statistics are computed.
+    persons : dp_release.persons.Persons or None
+        If set, a person has `most` of the n rows, and is what the release protects.
 
     Methods
     -------
@@ -71,6 +74,7 @@ class Plan(NamedTuple):
     tilt: tilt.Tilt | None
     noises: dict[str, lattice.Noise]
     longest: float
+    persons: Persons | None = None
 
     @property
     def variation(self) -> Fraction:
@@ -87,7 +91,7 @@ class Plan(NamedTuple):
         if self.tilt is not None:
             one = lattice.above(self.tilt.noise.mu)
         name = "logistic" if self.tilt is None else self.problem.loss.name
-        delta = composed(epsilon, one, mu, lattice.above(r), name)
+        delta = composed(epsilon, one, mu, lattice.above(r), name, self.persons)
         delta = Fraction(delta) * (1 + SLACK) + lattice.failure(epsilon, self.variation)
         return lattice.above(min(delta, Fraction(1)))
 
@@ -104,6 +108,9 @@ class Plan(NamedTuple):
         begin = ""
         if self.tilt is not None:
             begin = f"tilt of standard deviation {float(self.tilt.noise.deviation):.6g}; "
+        if self.persons is not None:
+            most, weight = self.persons.most, self.persons.weight
+            begin = f"a person has at most {most} rows, with a total weight of {weight} at most; {begin}"
         reason = (
             f"{begin}weights with a gradient norm of at most {self.tolerance:.3g} in exact "
             f"arithmetic, which are found on every data set; discrete Gaussian noise of standard "
@@ -114,10 +121,17 @@ class Plan(NamedTuple):
         return Guarantee(self.epsilon, self.epsilon, self.delta, REPLACE_ONE, reason, profile)
 
 
-def composed(epsilon: float, m: float, mu: float, r: float, loss: str) -> float:
-    """`gaussian_tilt.composed_delta` under replace-one or, without a tilt (m = 0), a Gaussian's delta."""
+def composed(
+    epsilon: float, m: float, mu: float, r: float, loss: str, persons: Persons | None = None
+) -> float:
+    """`gaussian_tilt.composed_delta` under replace-one or, without a tilt (m = 0), a Gaussian's delta.
+
+    With `persons` of several rows, it is `person_tilt.composed_delta`.
+    """
     if m == 0:
         return float(gaussian_tilt.gaussian_profile(mu, epsilon))
+    if persons is not None and persons.most > 1:
+        return person_tilt.composed_delta(epsilon, m, mu, r, persons.weight, loss)
     return gaussian_tilt.composed_delta(epsilon, m, mu, r, REPLACE_ONE, loss)
 
 
@@ -152,11 +166,14 @@ def objective_perturbation(
     radius: float = 20.0,
     tolerance: float | None = None,
     bits: int = lattice.BITS,
+    persons: Persons | None = None,
 ) -> Plan:
     """The `Plan` of theorem 1 (`dp_release.tilt`), with statistics at the released weights.
 
     Options are those of `dp.mechanisms.noise_aware`; each statistic gets the share `covariance` of mu^2.
     lam: None for `rule_lambda`. tolerance: None for the smallest that is reached on every data set.
+    persons: None if a row is protected. With several rows per person, the profile of theorem 1 is that of
+    `dp.proofs.person_tilt`; nothing else in its proof depends on how neighbours differ.
     """
     loss = losses.get(loss)
     name, kappa = loss.name, loss.kappa
@@ -164,21 +181,37 @@ def objective_perturbation(
     second = math.sqrt(output**2 + covariance * len(statistics_beside))
     if not 0 < output <= second < 1:
         raise Refused("the shares of mu leave nothing for the tilt: make them smaller")
-    if lam is None:
+    several = persons is not None and persons.most > 1
+    most = persons.weight if several else 1
+    if several and statistics.SQUARE in statistics_beside:
+        raise Refused(
+            "empty slots of people count in a mean square of slopes: take `robust: true`, or no person"
+        )
+    if lam is None and several:
+        options = {"slope": kappa, "loss": name, "radius": radius, "output": second}
+        lam = person_tilt.rule_lambda(n, d, epsilon, delta, most, **options)
+    elif lam is None:
         options = {"loss": loss, "output": second, "radius": radius}
         rule = MECHANISMS["gaussian_objective_perturbation"].rule_lambda
         lam = rule(n, d, epsilon, delta, **options)
     _check_lambda(lam)
     counts = [statistics.coordinates(kind, d) for kind in statistics_beside]
     left = delta_left(epsilon, delta, 2 * d + sum(counts), bits)
-    free = gaussian_tilt.sigma_where_free(epsilon, left, 1.0, kappa, REPLACE_ONE, name)
-    if gaussian_tilt.tilt_delta(epsilon, 50 * free, n * lam, 1.0, kappa, REPLACE_ONE, name) > left:
+    free = gaussian_tilt.sigma_where_free(epsilon, left, 1.0, kappa, REPLACE_ONE, name) * most
+    if several:
+        least = person_tilt.replacement(epsilon, kappa / (50 * free), 1 / (n * lam), most, name)
+    else:
+        least = gaussian_tilt.tilt_delta(epsilon, 50 * free, n * lam, 1.0, kappa, REPLACE_ONE, name)
+    if least > left:
         raise Refused(
             f"at n lambda = {n * lam:.3g} no useful tilt is private: give a larger lambda"
         )
-    sigma, mu = gaussian_tilt.with_output_noise(
-        epsilon, left, n * lam, 1.0, kappa, REPLACE_ONE, name, second
-    )
+    if several:
+        sigma, mu = person_tilt.with_output_noise(epsilon, left, n * lam, most, kappa, name, second)
+    else:
+        sigma, mu = gaussian_tilt.with_output_noise(
+            epsilon, left, n * lam, 1.0, kappa, REPLACE_ONE, name, second
+        )
     tilted = tilt.tilt(lattice.above(Fraction(sigma) * BESIDE), kappa, d, bits)
     pull = lattice.above(tilted.reach / n)
     problem = tilt.Problem(n, d, float(lam), loss, pull)
@@ -194,10 +227,10 @@ def objective_perturbation(
     longest = _longest(problem, noises["weights"])
     share = below(math.sqrt(covariance))
     for kind, count in zip(statistics_beside, counts, strict=True):
-        moved = statistics.sensitivity(kind, problem)
+        moved = statistics.sensitivity(kind, problem) * most
         moved += 2 * Fraction(statistics.rounding(kind, problem, longest))
         noises[kind] = lattice.covering(moved, mu * share, count, bits)
-    plan = Plan(problem, epsilon, delta, tolerance, tilted, noises, longest)
+    plan = Plan(problem, epsilon, delta, tolerance, tilted, noises, longest, persons)
     _check_delta(plan)
     return plan
 
@@ -366,7 +399,9 @@ class Release(NamedTuple):
         return np.array([float(each * unit) for each in self.parts[part]])
 
 
-def release(plan: Plan, V: np.ndarray, y: np.ndarray, key: bytes) -> Release:
+def release(
+    plan: Plan, V: np.ndarray, y: np.ndarray, key: bytes, shares: np.ndarray | None = None
+) -> Release:
     """Release a plan from rows of integers, with all randomness from a key.
 
     Long rows are shortened, and labels clipped (`dp_release.rows.bounded`), so the guarantee holds for
@@ -381,6 +416,9 @@ def release(plan: Plan, V: np.ndarray, y: np.ndarray, key: bytes) -> Release:
         Labels -1 and 1, or targets in units of 2^-20; 0 in rows of zeros.
     key : bytes
         A secret from `dp_release.draws.new_key`, only for this release.
+    shares : numpy.ndarray of int32, (n,), or None
+        Weights of rows in units of 2^-20, if every person counts once (`dp_release.persons`). The rows
+        stand by person then, as many for each.
 
     Returns
     -------
@@ -404,16 +442,17 @@ def release(plan: Plan, V: np.ndarray, y: np.ndarray, key: bytes) -> Release:
     if V.shape != (problem.n, problem.d):
         raise Refused(f"the plan is for {problem.n} rows of {problem.d} columns")
     X, y = rows.bounded(V, y, problem.loss.residual)
+    shares = check_shares(shares, plan.persons, problem.n)
     pull = np.zeros(problem.d)
     if plan.tilt is not None:
         pull = tilt.draw(plan.tilt, Stream(key, "tilt"))
-    weights = tilt.minimiser(problem, X, y, pull, plan.tolerance)
+    weights = tilt.minimiser(problem, X, y, pull, plan.tolerance, shares)
     noise = plan.noises["weights"]
     result = Release(plan, {"weights": lattice.released(weights, noise, Stream(key, "weights"))})
     beside = [part for part in plan.noises if part != "weights"]
     if beside:
         point = statistics.within(result.floats("weights"), plan.longest)
-        values = statistics.sums(beside, problem, X, y, point)
+        values = statistics.sums(beside, problem, X, y, point, shares)
         for part in beside:
             stream = Stream(key, part)
             result.parts[part] = lattice.released(values[part].tolist(), plan.noises[part], stream)
@@ -467,6 +506,9 @@ def described(release: Release) -> Described:
         v = release.floats(statistics.SQUARE) * size
         scale = float(noises[statistics.SQUARE].deviation) * size
         scores, vague = assumed(v, hessian, scale, loss)
+    if plan.persons is not None and plan.persons.weight > 1:
+        # rows of a person may be as good as copies of each other (`dp.proofs.person_tilt`)
+        scores = plan.persons.weight * (hessian if scores is None else scores)
     weights = release.floats("weights")[None]
     deviations = float(plan.tilt.noise.deviation), float(noises["weights"].deviation)
     change = None if loss.residual else partial(logistic_change, level=level)

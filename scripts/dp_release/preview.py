@@ -14,6 +14,7 @@ import numpy as np
 
 from dp_release import rows
 from dp_release.formats import Format, likely_encoding
+from dp_release.persons import Persons, Read
 
 PRIVATE = "PRIVATE: for the owner of the rows alone. Publish nothing of this: nothing pays for it."
 EXAMPLES = 3  # maximum number of cells shown per column
@@ -195,6 +196,36 @@ class Preview(NamedTuple):
             )
         for width, count in self.widths.most_common(EXAMPLES):
             yield f"{_lines(count, self.lines)} have {width:,} cells, and the header has another number."
+
+
+def of_people(read: Read, persons: Persons) -> list[str]:
+    """How lines become people, in words. Private like all of a preview."""
+    found, sizes = len(read.people), Counter(map(len, read.people.values()))
+    said = [f"{persons.column}: {found:,} people have a row that is read."]
+    if found > persons.people:
+        said.append(
+            f"{persons.column}: {persons.people:,} are stated, so {found - persons.people:,} of them, "
+            f"chosen by the key, would count nothing. More people than stated are no error."
+        )
+    if read.nameless:
+        said.append(f"{persons.column}: {read.nameless:,} rows have no person, and count nothing.")
+    if read.dropped:
+        said.append(
+            f"{persons.column}: {sizes[persons.most]:,} people have {persons.most} rows or more. "
+            f"{read.dropped:,} rows beyond the first {persons.most} of a person count nothing."
+        )
+    alike = Counter(map(_plain, read.people))
+    if (twice := sum(count > 1 for count in alike.values())) > 0:
+        said.append(
+            f"{persons.column}: {twice:,} ids differ from another in case, leading zeros or a final .0 "
+            f"alone. They are compared byte by byte, so a person written in two ways is two people."
+        )
+    return said
+
+
+def _plain(own):
+    own = own.lower().lstrip(b"0")
+    return own.removesuffix(b".0")
 
 
 def _lines(count, of):

@@ -12,6 +12,8 @@ from dp import losses
 from dp.mechanisms import MECHANISMS
 from dp_privacy.errors import Refused
 from dp_release import models, rows
+from dp_release import persons as people
+from dp_release.persons import Persons
 
 __all__ = ["PREMISES", "Request"]
 
@@ -34,12 +36,13 @@ class Method(NamedTuple):
     """A method of a release.
 
     plan: (n, d, epsilon, delta, **options) -> `models.Plan`. numbers: whether the target is a number; None
-    allows numbers and two classes.
+    allows numbers and two classes. persons: whether a proof covers people with several rows.
     """
 
     plan: Callable
     numbers: bool | None
     options: tuple[str, ...]
+    persons: bool = False
 
 
 def _weights_alone(n, d, epsilon, delta, loss, tau=0.25, **options):
@@ -52,10 +55,17 @@ def _weights_alone(n, d, epsilon, delta, loss, tau=0.25, **options):
 RANGES = {"output": (1e-6, 1), "covariance": (1e-6, 1), "radius": (1e-3, 1e6), "tau": (1e-3, 1e3)}
 SHARES = ("output", "covariance", "radius")
 METHODS = {
-    "noise_aware_logistic": Method(models.noise_aware_logistic, False, ("robust", *SHARES)),
-    "noise_aware_log_cosh": Method(models.noise_aware_log_cosh, True, ("robust", "tau", *SHARES)),
-    "gaussian_objective_perturbation": Method(_weights_alone, None, ("tau", "output", "radius")),
+    "noise_aware_logistic": Method(models.noise_aware_logistic, False, ("robust", *SHARES), True),
+    "noise_aware_log_cosh": Method(
+        models.noise_aware_log_cosh, True, ("robust", "tau", *SHARES), True
+    ),
+    "gaussian_objective_perturbation": Method(
+        _weights_alone, None, ("tau", "output", "radius"), True
+    ),
 }
+# Keys that requests did not have at first. At their default, they are left out of digests, so that books
+# know older requests again.
+LATER = ("released_by", "contact", "labels", "person")
 
 
 class Request(NamedTuple):
@@ -68,7 +78,7 @@ class Request(NamedTuple):
     schema : dict
         `dp_release.rows.Schema.facts`.
     rows : int
-        Public number of lines.
+        Public number of lines. With `person`, the number of slots, people times most, which is not stated.
     unit : str
         Meaning of a row, in words.
     epsilon, delta : float
@@ -88,6 +98,8 @@ class Request(NamedTuple):
         Who publishes the model, and whom readers may ask, for its card.
     labels : dict
         Words for the table and the figure: of a column, and of a level as `column=level`.
+    person : dict or None
+        The fields of `dp_release.persons.Persons`, if a person is protected and not a row.
 
     Methods
     -------
@@ -126,6 +138,7 @@ class Request(NamedTuple):
     released_by: str = ""
     contact: str = ""
     labels: dict = {}
+    person: dict | None = None
 
     @staticmethod
     def parsed(values: dict) -> "Request":
@@ -147,10 +160,19 @@ class Request(NamedTuple):
         """
         unknown = sorted(values.keys() - set(Request._fields))
         missing = sorted(set(Request._fields[:8]) - values.keys())
+        if values.get("person") is not None:
+            if "rows" in values:
+                raise Refused(
+                    "state either rows or person, whose number of people is public instead"
+                )
+            missing = [key for key in missing if key != "rows"]
         if unknown or missing:
             said = f"has no key {unknown[0]!r}" if unknown else f"needs the key {missing[0]!r}"
             raise Refused(f"a release {said}")
         values = json.loads(json.dumps(values))
+        if values.get("person") is not None and not missing:
+            persons = people.of(values["person"], rows.from_facts(values["schema"]))
+            values |= {"person": persons._asdict(), "rows": persons.slots}
         for key in ("epsilon", "delta", "holdout"):
             if isinstance(values.get(key), int) and not isinstance(values[key], bool):
                 values[key] = float(values[key])
@@ -170,13 +192,19 @@ class Request(NamedTuple):
             value = getattr(self, key)
             if not isinstance(value, float) or not 0 < value < math.inf:
                 raise Refused(f"{key} must be a positive number")
-        if self.delta * self.rows > 1:
+        schema = rows.from_facts(self.schema)
+        persons = people.of(self.person, schema)
+        count, one, some = self.rows, "row", "rows"
+        if persons is not None:
+            count, one, some = persons.people, "person", "people"
+        if self.delta * count > 1:
             raise Refused(
-                f"delta = {self.delta:g} is more than one over the {self.rows} rows, so a release of "
-                f"one whole row could satisfy it: make it far smaller"
+                f"delta = {self.delta:g} is more than one over the {count} {some}, so a release of "
+                f"one whole {one} could satisfy it: make it far smaller"
             )
         self._check_method()
-        schema = rows.from_facts(self.schema)
+        if persons is not None and persons.slots != self.rows:
+            raise Refused("rows are people times most")
         if METHODS[self.method].numbers not in (None, schema.numbers):
             other = [name for name, m in METHODS.items() if m.numbers in (None, schema.numbers)]
             what = "a number" if schema.numbers else "two classes"
@@ -215,6 +243,11 @@ class Request(NamedTuple):
             else:
                 why = "is no method"
             raise Refused(f"{self.method!r} {why}: a release takes one of {known}")
+        if self.person is not None and not METHODS[self.method].persons:
+            proven = ", ".join(name for name, method in METHODS.items() if method.persons)
+            raise Refused(
+                f"{self.method} is proven for one row per person: with person, take one of {proven}"
+            )
         if not isinstance(self.options, dict):
             raise Refused("options are names with values")
         if {"lam", "lambda"} & self.options.keys():
@@ -239,12 +272,19 @@ class Request(NamedTuple):
         """
         schema, n = rows.from_facts(self.schema), self.rows if n is None else n
         options = dict(self.options)
+        if self.person is not None:
+            options["persons"] = self.persons
         if METHODS[self.method].numbers is None:
             options["loss"] = "log_cosh" if schema.numbers else "logistic"
         try:
             return METHODS[self.method].plan(n, schema.d, self.epsilon, self.delta, **options)
         except (TypeError, ValueError, ArithmeticError) as error:
             raise Refused(f"{self.method}: {error}") from None
+
+    @property
+    def persons(self) -> Persons | None:
+        """Whom the release protects; None if a row."""
+        return None if self.person is None else Persons(**self.person)
 
     @property
     def classes(self) -> list[str] | None:
@@ -267,10 +307,6 @@ class Request(NamedTuple):
     def settings(self) -> str:
         """A digest without name and words, which say nothing of what is computed."""
         return self._replace(name="", title="", released_by="", contact="", labels={}).digest()
-
-
-# Keys that came later than the first books.
-LATER = ("released_by", "contact", "labels")
 
 
 def _check_option(key, value):

@@ -8,7 +8,9 @@ sqrt(2):
     scores        sum of a^2 x x', a = l'/kappa in [-1, 1]      sqrt(2)
     mean square   sum of a^2                                    1
 
-A row of zeros adds nothing to the matrices, and at most 1 to the mean square. A matrix M is released as the
+A row of zeros adds nothing to the matrices, and at most 1 to the mean square. If a person has several rows
+(`dp_release.persons`), sensitivities are those of one row times the largest total weight of a person
+(`dp.proofs.person_tilt`). A matrix M is released as the
 vector (M_ii, sqrt(2) M_ij, i < j), whose Euclidean norm is M's Frobenius norm, with equal noise on every
 coordinate (`dp.proofs.quadratics.isotropic`).
 
@@ -65,9 +67,17 @@ def within(point: np.ndarray, longest: float) -> np.ndarray:
 
 
 def sums(
-    kinds: list[str], problem: Problem, X: np.ndarray, y: np.ndarray, point: np.ndarray
+    kinds: list[str],
+    problem: Problem,
+    X: np.ndarray,
+    y: np.ndarray,
+    point: np.ndarray,
+    shares: np.ndarray | None = None,
 ) -> dict[str, np.ndarray]:
-    """Each kind's sum at the point (d,), as a vector. X: (n, d), multiples of 2^-20."""
+    """Each kind's sum at the point (d,), as a vector. X: (n, d), multiples of 2^-20.
+
+    shares: weights (n,) of rows, or None. They are rounded into a record's weight once, within its 30 u.
+    """
     hi, lo = split(point)
     both, d = np.stack([hi, lo], axis=1), problem.d
     total = {kind: np.zeros(() if kind == SQUARE else (d, d)) for kind in kinds}
@@ -77,6 +87,8 @@ def sums(
         scores = scores[:, 0] + scores[:, 1]
         for kind in kinds:
             weight = _weights(kind, problem.loss, scores, y[rows])
+            if shares is not None:
+                weight = weight * shares[rows]
             total[kind] += weight.sum() if kind == SQUARE else (block.T * weight) @ block
     return {kind: vector(value) for kind, value in total.items()}
 

@@ -33,7 +33,8 @@ floats. With X = v 2^-20 and v integers:
   at most |z| + 1, where z is the loss's argument (a margin or residual).
 - The slope, in units of kappa, has at most ten roundings (P2: 8 u for exp or tanh). |z| l''(z) is at most
   |l'(z)| for log-cosh, and 0.3 for logistic loss, so z's relative error adds less than 2 u. So the slope l'
-  is within 12 u kappa + c u (1 + (d+2) sqrt(d) 2^-32 ||w||).
+  is within 12 u kappa + c u (1 + (d+2) sqrt(d) 2^-32 ||w||). A row's weight in [0, 1], if it has one
+  (`dp_release.persons`), is a multiple of 2^-20: the product is rounded once more, which adds u kappa.
 - A slope is the sum of a multiple of 2^-21 and a remainder of at most 2^-22. In blocks of 2^11 rows, sums
   of products of the multiples are integers below 2^53 in units of 2^-41, so they are exact; the remainder's
   error is (2^11 + 2) 2^-22 u per row. `math.fsum` adds block sums with one rounding.
@@ -92,6 +93,7 @@ U = 2.0**-53
 BLOCK = 2048  # rows of a block, within which sums of rounded slopes are exact
 FIXED = 96  # fractional bits of descent's iterates
 LONGEST = 10**14  # maximum count of numbers that a descent may read; reading them takes hours
+NEWTON = 200  # points that Newton's method tries on weighted rows, before descent
 EVERY = 50  # steps of descent between certificate checks
 REACH = Fraction(10_954_452, 10**6)  # above sqrt(120): see `dp.noise.gaussian_reach`
 
@@ -177,13 +179,19 @@ def gradient(
     hi: np.ndarray,
     lo: np.ndarray,
     pull: np.ndarray,
+    shares: np.ndarray | None = None,
 ) -> np.ndarray:
-    """The gradient at hi + lo, up to `Problem.rounding`. pull: B/n."""
+    """The gradient at hi + lo, up to `Problem.rounding`.
+
+    pull: B/n. shares: weights (n,) of rows, or None.
+    """
     point, parts = np.stack([hi, lo], axis=1), []
     for rows in slices(problem.n, BLOCK):
         block = X[rows].astype(float)
         scores = block @ point
         slope = unit_slopes(problem.loss, scores[:, 0] + scores[:, 1], y[rows])
+        if shares is not None:
+            slope = slope * shares[rows]
         first = np.rint(slope * 2.0**21) * 2.0**-21
         parts.append(block.T @ np.stack([first, slope - first], axis=1))
     sums = np.concatenate(parts, axis=1)
@@ -205,8 +213,9 @@ def descend(
     pull: np.ndarray,
     tolerance: float,
     start: np.ndarray | None = None,
+    shares: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray, int]:
-    """(hi, lo, steps) of a certified point, by lemma 3. start: None for 0."""
+    """(hi, lo, steps) of a certified point, by lemma 3. start: None for 0. shares: as for `gradient`."""
     m, limit, _ = effort(problem)
     lam = Fraction(problem.lam)
     # g over/under is the step g/L in units of 2^-FIXED, if g is in units of 2^-(FIXED + 64).
@@ -216,12 +225,12 @@ def descend(
     for step in range(limit + 1):
         if step % EVERY == 0 or step == limit:
             hi, lo, size = _floats(x)
-            g = gradient(problem, X, y, hi, lo, pull)
+            g = gradient(problem, X, y, hi, lo, pull, shares)
             if certified(problem, g, size, tolerance):
                 return hi, lo, step
         ahead = (m * x + v) // (m + 1)
         hi, lo, _ = _floats(ahead)
-        g = _fixed(gradient(problem, X, y, hi, lo, pull), FIXED + 64)
+        g = _fixed(gradient(problem, X, y, hi, lo, pull, shares), FIXED + 64)
         g = g * over // under
         x, v = ahead - g, ((m - 1) * v + ahead) // m - m * g
     raise RuntimeError("no certificate after the proven number of steps: P1 to P4 do not hold here")
@@ -239,37 +248,68 @@ def _floats(x):
 
 
 def minimiser(
-    problem: Problem, X: np.ndarray, y: np.ndarray, tilt: np.ndarray, tolerance: float
+    problem: Problem,
+    X: np.ndarray,
+    y: np.ndarray,
+    tilt: np.ndarray,
+    tolerance: float,
+    shares: np.ndarray | None = None,
 ) -> list[Fraction]:
     """A point with a gradient norm of at most `tolerance` on any rows, by Newton's method or descent.
 
-    tilt: B. If ||B|| exceeds n `problem.pull` (probability at most beta), this function may fail.
+    tilt: B. If ||B|| exceeds n `problem.pull` (probability at most beta), this function may fail. shares:
+    as for `gradient`.
     """
     pull, labels = tilt / problem.n, y
     if not problem.loss.residual:
         labels = np.where(y == 0, 1, y)  # rows with the label 0 are zeros, so any label will do
-    weights = _solved(
-        X, labels, problem.lam, linear=tilt, loss=problem.loss, tolerance=tolerance / 2
-    )
+    if shares is None:
+        settings = {"linear": tilt, "loss": problem.loss, "tolerance": tolerance / 2}
+        weights = _solved(minimise, X, labels, problem.lam, **settings)
+    else:
+        weights = _solved(_newton, problem, X, labels, pull, tolerance / 2, shares)
     start, size = None, math.hypot(*weights[0])
     if math.isfinite(size):
         hi, lo = split(weights[0])
-        g = gradient(problem, X, y, hi, lo, pull)
+        g = gradient(problem, X, y, hi, lo, pull, shares)
         if certified(problem, g, size, tolerance):
             return _exact(hi, lo)
         norm = math.hypot(*g) + problem.rounding(size)
         start = weights[0] if norm <= problem.lam * problem.longest else None
-    return _exact(*descend(problem, X, y, pull, tolerance, start)[:2])
+    return _exact(*descend(problem, X, y, pull, tolerance, start, shares)[:2])
 
 
-def _solved(*arguments, **named):
-    """The solver's weights (1, d), or NaN. Errors and warnings are hidden, because they depend on rows."""
+def _newton(problem, X, y, pull, tolerance, shares):
+    """([weights (d,)], gradient norm), by damped Newton steps on weighted rows. Nothing relies on it."""
+    w, norm = np.zeros(problem.d), math.inf
+    step, length = np.zeros(problem.d), 1.0
+    for _ in range(NEWTON):
+        trial = w - length * step
+        g = gradient(problem, X, y, *split(trial), pull, shares)
+        if not math.hypot(*g) < norm:
+            length /= 2
+            continue
+        w, norm, length = trial, math.hypot(*g), 1.0
+        if norm <= tolerance:
+            break
+        H = problem.lam * np.eye(problem.d)
+        for rows in slices(problem.n, BLOCK):
+            block = X[rows].astype(float)
+            slope = np.abs(unit_slopes(problem.loss, block @ w, y[rows]))
+            bend = 1 - slope * slope if problem.loss.residual else slope * (1 - slope)
+            H += (block.T * (bend * shares[rows])) @ block / problem.n
+        step = np.linalg.solve(H, g)
+    return w[None], norm
+
+
+def _solved(solver, *arguments, **named):
+    """A solver's weights (1, d), or NaN. Errors and warnings are hidden, because they depend on rows."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         try:
-            return minimise(*arguments, **named)[0]
+            return solver(*arguments, **named)[0]
         except Exception:  # descent then succeeds
-            return np.full((1, arguments[0].shape[1]), np.nan)
+            return np.full((1, 1), np.nan)
 
 
 def _exact(hi, lo):

@@ -42,7 +42,7 @@ def main():
                 *(lam, experiment.lambda_of(cell).origin()),
                 ", ".join(guarantees.meta[cell.dataset]["private_rows"]),
                 *stated[:5],
-                *group(guarantees.meta[cell.dataset], stated),
+                *group(guarantees.meta[cell.dataset], stated, taken.get("most", 1)),
                 *(shown(taken[option]) if option in taken else "" for option in varied),
             )
         )
@@ -70,21 +70,26 @@ class Guarantees:
         rows = self.experiment.trained_rows(cell)
         total = guarantee(mechanism, meta, rows, options, **settings)
         stated = given_that(after_preparation(total, looked), premises)
-        return settings["lam"], options, stated._replace(reason=stated.reason + _unit(meta, stated))
+        most = (mechanism.defaults() | options).get("most", 1)
+        reason = stated.reason + _unit(meta, stated, most)
+        return settings["lam"], options, stated._replace(reason=reason)
 
 
-def group(meta, stated):
-    """(record, group, the group's epsilon and delta); all but the first are "" if rows have no group."""
+def group(meta, stated, most=1):
+    """(record, group, the group's epsilon and delta); all but the first are "" if rows have no group.
+
+    most: the guarantee is for so many records of a group at once.
+    """
     if not meta.get("unit"):
         return "row", "", "", ""
     unit = meta["unit"]
     words = f"{unit['group']} with at most {unit['rows']} records"
-    return unit["row"], words, *of_group(stated, unit["rows"])
+    return unit["row"], words, *of_group(stated, math.ceil(unit["rows"] / most))
 
 
-def _unit(meta, stated):
+def _unit(meta, stated, most=1):
     """Text appended to a reason: what a record is, and the guarantee for its group. "" without a group."""
-    row, words, epsilon, delta = group(meta, stated)
+    row, words, epsilon, delta = group(meta, stated, most)
     if not words:
         return ""
     protects = f"; a record is {row}"

@@ -77,7 +77,9 @@ def _border(axes, kept, y, x):
         inside = 0 <= j < kept.shape[0] and 0 <= i < kept.shape[1]
         if inside and kept[j, i] >= ENOUGH:
             continue
-        ends = ([x - 0.5, x + 0.5], [y + dy / 2] * 2) if dy else ([x + dx / 2] * 2, [y - 0.5, y + 0.5])
+        ends = (
+            ([x - 0.5, x + 0.5], [y + dy / 2] * 2) if dy else ([x + dx / 2] * 2, [y - 0.5, y + 0.5])
+        )
         axes.plot(*ends, color="#D55E00", linewidth=2.5, clip_on=False, solid_capstyle="round")
 
 
@@ -94,9 +96,8 @@ def holds(sources):
                 if not count:
                     continue
                 share = 100 * count / total
-                axes.barh(
-                    y, share, left=left, height=0.7, color=colour, hatch=hatch, edgecolor="white", linewidth=0.5
-                )  # fmt: skip
+                look = {"color": colour, "hatch": hatch, "edgecolor": "white", "linewidth": 0.5}
+                axes.barh(y, share, left=left, height=0.7, **look)
                 if share > 5:
                     text = axes.text(
                         left + share / 2, y, f"{count:,}", ha="center", va="center", fontsize=8
@@ -112,7 +113,9 @@ def holds(sources):
 
     handles = [Patch(color=colour, label=words) for colour, words in OUTCOMES.values()]
     if any(recorded for _, counts in sources for _, recorded in counts.values()):
-        handles.append(Patch(facecolor="#EEEEEE", hatch="////", edgecolor="#888888", label="recorded run"))
+        handles.append(
+            Patch(facecolor="#EEEEEE", hatch="////", edgecolor="#888888", label="recorded run")
+        )
     fig.legend(handles=handles, loc="outside upper center", ncols=3, fontsize=8)
     return fig
 
@@ -124,6 +127,7 @@ def leaks(forms):
     inf if nothing bounds it, attacked: the attack's lower bound over the claim, or None}]. The SHOWN worst
     are drawn.
     """
+
     def order(form):
         return (form["proven"], form["attacked"] or 0)
 
@@ -143,7 +147,11 @@ def leaks(forms):
     axes.set_xscale("log")
     axes.set_xlim(1, high)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}x")
-    axes.set_yticks(range(len(shown)), ["\n".join(textwrap.wrap(form["name"], 34)) for form in reversed(shown)], fontsize=7)
+    axes.set_yticks(
+        range(len(shown)),
+        ["\n".join(textwrap.wrap(form["name"], 34)) for form in reversed(shown)],
+        fontsize=7,
+    )
     axes.set_ylim(-0.6, len(shown) - 0.4)
     axes.grid(axis="y", visible=False)
     axes.set_xlabel("real over claimed epsilon")
@@ -153,7 +161,9 @@ def leaks(forms):
     handles = [
         Patch(color=RELEASED, label="proven, a program that authors released"),
         Patch(color=OTHERS, label="proven, a form as printed or run"),
-        Line2D([], [], marker="D", linestyle="", color=FOUND, label="an attack shows at least so much"),
+        Line2D(
+            [], [], marker="D", linestyle="", color=FOUND, label="an attack shows at least so much"
+        ),
     ]
     fig.legend(handles=handles, loc="outside upper center", ncols=1, fontsize=8)
     return fig

@@ -63,6 +63,12 @@ LOOKS = {
         "D",
         "-",
     ),
+    "counts_knorm_objective_perturbation": (
+        "Poisson regression, norm of a body",
+        "#009E73",
+        "P",
+        "-",
+    ),
     "amp": ("AMP, as published", "#E69F00", "H", "-"),
     "private_selection": ("private selection", "#332288", "D", "-"),
     "objective_perturbation_redberg": ("Redberg et al., as published", "#56B4E9", "s", "-"),

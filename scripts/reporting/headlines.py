@@ -8,10 +8,11 @@ from pathlib import Path
 
 from checks import by_source as tables
 from dp_privacy.accounting import REPLACE_ONE
-from reporting import ledger, readings, record
+from reporting import ledger, packing, readings, record
 from reporting.recommendations import NO_GAIN, UNTUNED
 from study import facts, paths
-from study.jobs.files import read_csv
+from study.configuration.experiment import data_name
+from study.jobs.files import read_csv, read_json
 
 RESULTS = (readings.MEANS, readings.CLAIMS)  # the others are settings and standard deviations
 OPEN = "open"
@@ -25,7 +26,11 @@ def keeps(rows):
     """
     best = {}
     for row in rows:
-        if (row["regime"], row["adjacency"]) != (UNTUNED, REPLACE_ONE) or row["why"] or not row["kept"]:
+        if (
+            (row["regime"], row["adjacency"]) != (UNTUNED, REPLACE_ONE)
+            or row["why"]
+            or not row["kept"]
+        ):
             continue
         at = row["dataset"], int(row["train_size"]), float(row["epsilon"])
         kept = 0.0 if row["standing"] == NO_GAIN else float(row["kept"])
@@ -51,7 +56,7 @@ def rows_needed(cells, dataset, epsilon, share=0.95):
 
 
 def holds(sources):
-    """[(short name, {outcome: (in this run, in recorded runs)}, {the same of other numbers})] of each source.
+    """[(short name, {outcome: (in this run, in recorded runs)}, {the same of other numbers})] by source.
 
     A result is a claim or a printed mean; settings and standard deviations are other numbers. What this run
     leaves open counts as recorded, if a record decides it.
@@ -92,7 +97,14 @@ def _once(rows):
     """Each statement, and each printed number, once."""
     unique = {}
     for row in rows:
-        unique.setdefault((row["section"], _kind(row), row["where"] if row["section"] == "published" else row["id"]), row)
+        unique.setdefault(
+            (
+                row["section"],
+                _kind(row),
+                row["where"] if row["section"] == "published" else row["id"],
+            ),
+            row,
+        )
     return unique.values()
 
 
@@ -102,7 +114,7 @@ def outcome(row):
 
 
 def leaks():
-    """(forms that are less private than claimed, number of forms with a claim); see `plots.headlines.leaks`."""
+    """(forms that are less private than claimed, number of forms with a claim)."""
     path = Path(paths.LEDGER())
     groups = {}
     for attack in read_csv(path) if path.exists() else ():
@@ -154,3 +166,84 @@ def numbers(cells, sources, forms, claimed, shown):
 
 def _plain(counts):
     return {name: {"run": own, "recorded": recorded} for name, (own, recorded) in counts.items()}
+
+
+def sentences(numbers):
+    """{keeps, holds, leaks}: one sentence under each picture."""
+    return {
+        "keeps": _keeps_said(numbers),
+        "holds": _holds_said(numbers["holds"]),
+        "leaks": _leaks_said(numbers["leaks"]),
+    }
+
+
+def _keeps_said(numbers):
+    first = numbers["rows_needed"][0]["dataset"] if numbers["rows_needed"] else None
+    own = [row for row in numbers["rows_needed"] if row["dataset"] == first]
+    if not own:
+        return "No experiment of this run compares methods on the data sets of this picture."
+    enough = [
+        f"{row['rows']:,} rows on at epsilon {row['epsilon']:g}" for row in own if row["rows"]
+    ]
+    never = [f"{row['epsilon']:g}" for row in own if not row["rows"]]
+    said = "What to use: percent of what can be learnt that the best method keeps. "
+    said += f"On {data_name(first)}, it"
+    said += f" keeps 95 % (bordered) from {_listed(enough)}" if enough else ""
+    said += ";" * bool(enough and never)
+    said += f" no number of rows tried suffices at epsilon {_listed(never)}" if never else ""
+    return f"{said}."
+
+
+def _holds_said(sources):
+    total = {}
+    for source in sources:
+        for name, count in source["results"].items():
+            total[name] = total.get(name, 0) + sum(count.values())
+    said = _listed([f"{total[name]:,} {words}" for name, words in HELD.items() if total.get(name)])
+    results = f"{sum(total.values()):,} results of {len(sources)} sources"
+    return f"What holds: of {results}, {said or 'none is judged'}."
+
+
+HELD = {
+    "as stated": "hold as stated",
+    "under a reading": "under one reading of what the source leaves open",
+    "not reproduced": "do not hold",
+    OPEN: "are open, mostly for lack of data or of simulations",
+}
+
+
+def _leaks_said(leaks):
+    return (
+        f"What leaks: {leaks['less_private']} of {leaks['forms']} audited forms of methods are less "
+        f"private than claimed; {leaks['released']} of them are programs that authors released."
+    )
+
+
+def _listed(words):
+    return f"{', '.join(words[:-1])} and {words[-1]}" if len(words) > 1 else "".join(words)
+
+
+PICTURES = {
+    "keeps": "Percent of the gain that the best method keeps, by rows and epsilon",
+    "holds": "Verdicts on the results of each source",
+    "leaks": "Real over claimed epsilon, for each form that is less private than claimed",
+}
+
+
+def section():
+    """The page's first part: {id, data, alt, sentence} of each picture; empty before they are drawn."""
+    file = Path(paths.HEADLINES())
+    if not file.exists():
+        return []
+    said = sentences(read_json(file))
+    drawn = {name: Path(paths.HEADLINE(picture=name)) for name in PICTURES}
+    return [
+        {
+            "id": f"headline-{name}",
+            "data": packing.picture(path),
+            "alt": PICTURES[name],
+            "sentence": said[name],
+        }
+        for name, path in drawn.items()
+        if path.exists()
+    ]

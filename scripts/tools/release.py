@@ -25,6 +25,8 @@ from study.configuration.validation import ConfigError, in_yaml
 from study.jobs import script
 from study.jobs.files import atomic
 
+FEW = 20  # simulated releases for each price of `most`
+
 
 def main():
     parser = argparse.ArgumentParser(
@@ -131,6 +133,11 @@ def forecast_arguments(command):
     what = "correlations of columns of numbers, which make intervals wider"
     add("--correlation", metavar="COLUMN,COLUMN=R", nargs="+", default=[], help=what)
     add("--effect", metavar="COLUMN=B", nargs="+", default=[], help="coefficients, in own units")
+    what = "shares of people by their number of rows, 1:0.7,2:0.3, if a person is protected"
+    add("--each", metavar="ROWS:SHARE,..", help=what)
+    add(
+        "--most", type=int, nargs="+", default=outlooks.MOSTS, help="show the price of so many rows"
+    )
     add(
         "--draws", type=int, help="so many simulated releases per epsilon, at most 400 if not given"
     )
@@ -154,9 +161,12 @@ def forecast(arguments):
         {name: _number(value) for name, value in map(_pair, arguments.effect)},
         *(getattr(arguments, key) for key in ("positives", "strength", "explained")),
         {tuple(names.split(",")): _number(r) for names, r in map(_pair, arguments.correlation)},
+        _each(arguments.each),
     )
     study = outlooks.Study(schema, expected)
     print(*study.said(), sep="\n", flush=True)  # first, because the forecast holds only under it
+    if request.person is not None:
+        print(study.said_of_people(request.persons), flush=True)
     if arguments.width or arguments.share:
         if arguments.width:
             column, width = _pair(arguments.width)
@@ -171,6 +181,21 @@ def forecast(arguments):
         results = [outlooks.outlook(each, study, arguments.draws) for each in requests]
     for result in results:
         print(*result.sentences(arguments.prior), sep="\n")
+    if request.person is not None:
+        found = outlooks.prices(request, study, tuple(arguments.most), arguments.draws or FEW)
+        print(*outlooks.price_lines(found), sep="\n")
+
+
+def _each(text):
+    if text is None:
+        return {}
+    each = {}
+    for part in text.split(","):
+        size, _, share = part.partition(":")
+        if not size.strip().isdecimal():
+            raise Refused(f"--each: {size!r} is no number of rows")
+        each[int(size)] = _number(share)
+    return each
 
 
 def _pair(text):

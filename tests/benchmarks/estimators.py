@@ -34,7 +34,7 @@ import numpy as np
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))
-PEERS = Path(os.environ.get("DP_PEERS", ROOT / ".venv-peers")) / "bin" / "python"
+PEERS = ROOT / ".venv-peers" / "bin" / "python"
 EPSILONS, DELTA, TEST, DRAWS, RELEASES = (0.1, 0.5, 1.0, 4.0), 1e-6, 50_000, 5, 5
 TASKS = (
     ("classes", 3000, 5),
@@ -193,7 +193,7 @@ def measured(fit, fits, *at):
 def of_peers(fits):
     """(task, rows, columns, epsilon) -> what `measured` returns, by the peers' environment."""
     if not PEERS.exists():
-        print(f"no {PEERS}: diffprivlib and OpenDP are left out")
+        print(f"no {PEERS.relative_to(ROOT)}: diffprivlib and OpenDP are left out")
         return {}
     words = [PEERS, __file__, str(fits), "theirs"]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
@@ -207,7 +207,7 @@ def shown(name, values):
 
 def main():
     warnings.simplefilter("ignore")
-    fits = int(sys.argv[1]) if len(sys.argv) > 1 else 40
+    fits = int(sys.argv[1]) if len(sys.argv) > 1 else 60
     cells = [(*task, epsilon) for task in TASKS for epsilon in EPSILONS]
     if "theirs" in sys.argv:
         print(json.dumps([(at, measured(theirs, fits, *at)) for at in cells]))

@@ -5,7 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from dp.proofs.log_concave_tilt import Ball, Curvature, ball_shift, pure_epsilon
+from dp.proofs.curvature import Curvature
+from dp.proofs.log_concave_tilt import Ball, ball_shift, pure_epsilon
 from dp_privacy import l2
 from tilted import (
     ADD_REMOVE,

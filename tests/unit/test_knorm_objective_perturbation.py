@@ -10,8 +10,8 @@ from scipy.stats import gamma, kstest
 from dp import losses
 from dp.clipped_logistic import ClippedLogistic
 from dp.mechanisms import MECHANISMS
-from dp.mechanisms.knorm_objective_perturbation import Body, excess, largest_offset, offsets
-from dp.offset import Offset
+from dp.mechanisms.knorm_objective_perturbation import Body, excess
+from dp.offset import Centre, Offset
 from dp.proofs.log_concave_tilt import ball_shift
 from dp.rows import Rows
 from dp.seeds import generator
@@ -295,8 +295,8 @@ def test_epsilon_is_divided_between_rate_tilt_and_output():
     assert 1 / plan.scale == pytest.approx(ball_shift(plan.epsilon, 1e-6, D, 0.1), rel=1e-12)
     assert "0.1 of epsilon pays for the number of labels 1" in guarantee.reason
     assert 0.5e-6 < guarantee.profile.delta(1.0) <= 1e-6
-    with pytest.raises(Refused, match="offset is for two classes"):
-        MECHANISM.guarantee(100, D, loss="log_cosh", **asked)
+    numbers = MECHANISM.guarantee(100, D, loss="log_cosh", **asked | {"lam": 0.5})
+    assert "0.1 of epsilon pays for the sum of (y + 1)/2, with Laplace noise" in numbers.reason
 
 
 def test_an_offset_is_the_noisy_class_rate_and_no_more():
@@ -312,12 +312,12 @@ def test_an_offset_is_the_noisy_class_rate_and_no_more():
     assert noise.var() == pytest.approx(2 * q / (1 - q) ** 2, rel=0.15)
     assert np.mean(noise == 0) == pytest.approx((1 - q) / (1 + q), abs=0.02)
     # Whatever the noise is, no offset is beyond what the solver is certified for.
-    extreme = offsets(np.array([-1e9, 1e9, 0.0, 1.0]), n, 0.1)
-    assert np.isfinite(extreme).all() and np.abs(extreme).max() <= largest_offset(n, 0.1)
-    for size, share in itertools.product((1, 30, 10**6), (1e-9, 0.1, 1e6)):
-        assert np.abs(offsets(np.array([0.0, 1.0]), size, share)).max() <= largest_offset(
-            size, share
-        )
+    for size, share in itertools.product((1, 30, n, 10**6), (1e-9, 0.1, 1e6)):
+        for law, numbers in itertools.product((True, False), repeat=2):
+            centre = Centre(size, 1 / share, gaussian=law, numbers=numbers)
+            extreme = centre.offsets(np.array([-1e9, 1e9, 0.0, 1.0]))
+            most = 1.0 if numbers else centre.unit
+            assert np.isfinite(extreme).all() and np.abs(extreme).max() <= most
 
 
 def test_no_density_is_claimed_where_every_release_has_its_own_offset():

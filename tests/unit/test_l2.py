@@ -9,6 +9,16 @@ from scipy.special import betainc
 from scipy.stats import gamma
 
 from dp_privacy import l2
+from dp_privacy.l2 import L2
+from dp_privacy.profiles import (
+    Curve,
+    Gaussian,
+    approximate,
+    compose,
+    gaussian_profile,
+    losses,
+)
+from reference import VECTORS
 
 # (d, m, e) -> D(e), by quadrature with 40 digits over another parametrisation
 VALUES = {
@@ -140,6 +150,72 @@ def test_quadrature_with_many_digits_gives_the_same(d, m, gap):
     assert l2.delta(e, m, d) == pytest.approx(exact, rel=2e-12 + rounding)
 
 
+@pytest.mark.parametrize("case", VECTORS["l2"]["cases"], ids=lambda case: case["function"])
+def test_reference_values_by_spherical_caps(case):
+    """The vectors' own source had 40 digits. Here, `of_caps` has those of floats."""
+    at = case["inputs"]
+    d, expected = at["d"], case["expected"]
+    if case["function"] == "composed_delta" or d == 1:
+        return  # other tests have a second method for these
+    if case["function"] == "delta":
+        assert of_caps(at["e"], at["m"], d) == pytest.approx(expected, rel=1e-6, abs=1e-13)
+        return
+    assert of_caps(at["epsilon"], 1 / expected, d) == pytest.approx(at["delta"], rel=1e-4)
+
+
+def drawn_losses(m, d, draws, rng):
+    b = rng.standard_normal((draws, d))
+    b *= (rng.gamma(d, size=draws) / np.linalg.norm(b, axis=1))[:, None]
+    moved = np.linalg.norm(b + m * np.eye(d)[0], axis=1)
+    return moved - np.linalg.norm(b, axis=1)
+
+
+@pytest.mark.parametrize(("d", "m", "mu", "e"), [(1, 0.8, 0.4, 0.9), (4, 1.5, 0.5, 1.0)])
+def test_composition_with_a_gaussian_release_by_draws(d, m, mu, e):
+    rng = np.random.default_rng(11)
+    draws = 400_000
+    loss = drawn_losses(m, d, draws, rng) + mu * mu / 2 + mu * rng.standard_normal(draws)
+    gain = np.maximum(-np.expm1(e - loss), 0)
+    error = gain.std() / math.sqrt(draws)
+    assert l2.composed_delta(e, m, d, mu) == pytest.approx(gain.mean(), abs=4 * error)
+
+
+@pytest.mark.parametrize("d", [1, 2, 5, 60, 1000])
+@pytest.mark.parametrize(("m", "mu"), [(0.05, 0.003), (0.8, 0.1), (3.0, 0.9), (0.3, 2.0)])
+def test_composition_is_the_integral_of_the_profile(d, m, mu):
+    """E delta(e - L) over the Gaussian loss L, where the other order is E G(e - L) over the l2 loss."""
+    curve = Curve(L2(m, d).delta, kinks=(-m, m))
+    both, integrated = compose(L2(m, d), Gaussian(mu)), compose(curve, Gaussian(mu))
+    for e in (-0.4, 0.0, 0.4 * m, m, m + mu, m + 4 * mu):
+        expected = float(integrated.delta(e))
+        assert float(both.delta(e)) == pytest.approx(expected, rel=1e-5, abs=1e-25)
+        assert l2.composed_delta(e, m, d, mu) == float(both.delta(e))
+        assert l2.delta(e, m, d) <= l2.composed_delta(e, m, d, mu) * (1 + 1e-9)
+    assert float(compose(L2(m, d), Gaussian(1e-6)).delta(0.5 * m)) == pytest.approx(
+        l2.delta(0.5 * m, m, d), rel=1e-4
+    )
+
+
+def test_composition_by_convolution():
+    """Against losses on a grid: those of the l2 mechanism, of a Gaussian, and their sums."""
+    pytest.importorskip("dp_accounting")
+    both = losses(L2(0.6, 4), 1e-3).compose(losses(Gaussian(0.2), 1e-3))
+    for e in (0.1, 0.7, 1.1):
+        on_grid = both.get_delta_for_epsilon(e)  # rounded up
+        assert l2.composed_delta(e, 0.6, 4, 0.2) <= on_grid * (1 + 1e-9)
+        assert l2.composed_delta(e, 0.6, 4, 0.2) == pytest.approx(on_grid, rel=1e-3)
+
+
+def test_a_kink_is_integrated_around():
+    """A pure release and a narrow Gaussian one: the mean over both losses in closed form."""
+    for pure, mu in itertools.product((0.1, 1.0, 3.0), (0.003, 0.05, 0.3)):
+        both = compose(approximate(pure), Gaussian(mu))
+        for e in (pure / 2, pure, pure + 3 * mu, pure + 5 * mu):
+            g = [gaussian_profile(mu, e + sign * pure) for sign in (-1, 1)]
+            expected = (math.exp(pure) * g[0] + g[1]) / (1 + math.exp(pure))
+            assert expected * (1 - 1e-9) <= both.delta(e) <= expected * (1 + 1e-5) + 1e-30
+
+
 def test_one_coordinate_is_the_laplace_mechanism():
     for m in (0.01, 1.0, 30.0):
         for e in np.linspace(0, m, 7):
@@ -171,10 +247,8 @@ def test_shape(d):
 
 def test_releases_have_this_divergence():
     """A share of b's law: radius Gamma(d), uniform direction, and the loss of each draw."""
-    rng, d, m, e, draws = np.random.default_rng(5), 4, 1.5, 0.4, 400_000
-    b = rng.standard_normal((draws, d))
-    b *= (rng.gamma(d, size=draws) / np.linalg.norm(b, axis=1))[:, None]
-    loss = np.linalg.norm(b + m * np.eye(d)[0], axis=1) - np.linalg.norm(b, axis=1)
+    d, m, e, draws = 4, 1.5, 0.4, 400_000
+    loss = drawn_losses(m, d, draws, np.random.default_rng(5))
     gain = np.maximum(-np.expm1(e - loss), 0)
     error = gain.std() / math.sqrt(draws)
     assert l2.delta(e, m, d) == pytest.approx(gain.mean(), abs=4 * error)

@@ -10,7 +10,8 @@ import math
 import numpy as np
 import pytest
 
-from dp.proofs.log_concave_tilt import Ball, Curvature, ball_shift, pure_epsilon, pure_shift
+from dp.proofs.curvature import Curvature
+from dp.proofs.log_concave_tilt import Ball, ball_shift, pure_epsilon, pure_shift
 from dp_privacy import l2
 from tilted import (
     ADD_REMOVE,
@@ -254,6 +255,98 @@ def test_removal_of_log_cosh_costs_one_sign_in_the_plane():
     assert 2e-2 < exact < bound
 
 
+# ---- counts
+
+
+def exact_of_counts(d, m, r, e, old, new=(), pulls=(-40.0, -3.0, -1.0, 0.0, 1.0, 3.0, 40.0)):
+    """The largest exact delta of (`old` -> `new`) and of the reverse, in d = 1 or 2, over pulls."""
+    Lambda, scale, found = 1 / r, 1 / m, [0.0, 0.0]
+    for at in pulls:
+        direction = np.ones(1) if d == 1 else np.array([0.0, 1.0])
+        base = pull("counts", 1.0, at * scale * direction)
+        P, Q = pair("counts", 1.0, Lambda, scale, base, old, new)
+        for k, (one, other) in enumerate(((P, Q), (Q, P))):
+            w = np.array(mode(one, 1) if d == 1 else [0.0, 0.0])
+            for _ in range(200 * (d - 1)):  # no record has a curvature of more than 1
+                w = w + one.parts(w)[0] / (Lambda + 1)
+            delta, mass = hockey_stick(one, other, e, 4001 if d == 1 else 240, list(w))
+            assert mass == pytest.approx(1, abs=1e-2)
+            found[k] = max(found[k], delta)
+    return found
+
+
+@pytest.mark.parametrize("c", [0.0, 0.3, 0.5, 1.0])
+@pytest.mark.parametrize("x", [1.0, -0.6])
+def test_no_exact_delta_of_a_count_exceeds_its_bound_on_the_line(c, x):
+    for m, r, e in ((1.05, 0.2, 1.0), (4.0, 3.0, 2.0), (1.0, 5.0, 0.5)):
+        removed, added = exact_of_counts(1, m, r, e, [((x,), c, 1.0)])
+        removal, addition = claims(m, r, "counts", None, e)
+        assert removed <= removal * (1 + 1e-2) + 1e-9
+        assert added <= addition * (1 + 1e-2) + 1e-9
+
+
+def test_counts_reach_their_bound_and_refute_one_without_the_jacobian():
+    m, r, e = 1.05, 1.5, 1.0
+    removed, added = exact_of_counts(1, m, r, e, [((1.0,), 0.0, 1.0)])
+    removal, addition = claims(m, r, "counts", None, e)
+    assert added == pytest.approx(addition, rel=1e-3)
+    assert 3 * l2.delta(e, m, 1) < removed < removal
+
+
+@pytest.mark.parametrize(("c", "other"), [(0.0, 0.0), (0.4, 0.7)])
+def test_no_exact_delta_of_a_count_exceeds_its_bound_in_the_plane(c, other):
+    for m, r, e in ((0.6, 0.4, 0.5), (1.5, 2.0, 1.5)):
+        ball, a, pulls = Ball(m, 2, Curvature("counts", r)), 0.1, (-3.0, 0.0, 9.0)
+        sides = [((math.cos(a) * sign, math.sin(a)), y, 1.0) for sign, y in ((1, c), (-1, other))]
+        found = exact_of_counts(2, m, r, e, sides[:1], sides[1:], pulls)
+        assert 0 < max(found) <= ball.replacement(e) * (1 + 1e-2)
+        removed, added = exact_of_counts(2, m, r, e, sides[:1], (), pulls)
+        assert removed <= ball.removal(e) * (1 + 1e-2)
+        assert added <= ball.addition(e) * (1 + 1e-2)
+
+
+@pytest.mark.parametrize("d", [1, 2, 4])
+def test_slopes_of_two_signs_cost_no_more_than_those_of_one(d):
+    """E (1 - e^(e - max(l_(c x), l_(-(1-c) x))))_+ for draws of the l2 law: largest at c = 0 or c = 1."""
+    rng, m, draws = np.random.default_rng(3), 1.3, 200_000
+    b = rng.standard_normal((draws, d))
+    b *= (rng.gamma(d, size=draws) / np.linalg.norm(b, axis=1))[:, None]
+
+    def moved(by):
+        return np.linalg.norm(b + by * m * np.eye(d)[0], axis=1) - np.linalg.norm(b, axis=1)
+
+    for e in (-0.3, 0.0, 0.4, 1.0):  # below 0, too: e - J of a removal
+        values = []
+        for c in (0.0, 0.1, 0.3, 0.5, 0.8, 1.0):
+            gain = -np.expm1(np.minimum(e - np.maximum(moved(c), moved(c - 1)), 0))
+            values.append((gain.mean(), gain.std() / math.sqrt(draws)))
+        ends = max(values[0][0], values[-1][0])
+        assert all(mean <= ends + 4 * (error + values[0][1]) for mean, error in values)
+        if e >= 0:
+            assert ends == pytest.approx(l2.delta(e, m, d), rel=0.03)
+
+
+def test_the_pure_bound_of_counts():
+    """Attained in two dimensions, where both slopes are 1 at once; J left out is exceeded."""
+
+    def norm(b):
+        return np.linalg.norm(b, axis=-1)
+
+    for m, r in ((0.5, 0.3), (1.0, 4.0)):
+        bound = pure_epsilon(m, Curvature("counts", r))
+        assert bound == pytest.approx(2 * m + math.log1p(r))
+        assert pure_epsilon(m, Curvature("counts", r), ADD_REMOVE) == pytest.approx(
+            m + math.log1p(r)
+        )
+        # w.x = 0 for the old record, whose rate is just below its cap. The new one's rate is capped.
+        old, new = ((1.0, 1e-3), 0.0, 1.0), ((-1.0, 1e-3), 0.0, 1.0)
+        w = np.array([-1e-3 * (1 + 1e-9), 1.0])
+        base = pull("counts", 1.0, w / r + np.array([1e5, 0.0]) / m)
+        at = log_ratio("counts", 1.0, 1 / r, 1 / m, norm, base, [old], [new])(w)
+        assert 0.99 * bound < at <= bound * (1 + 1e-4)
+        assert at > 2 * m + 1.5 * math.log1p(r / 4)
+
+
 # ---- the pure bound
 
 
@@ -431,7 +524,8 @@ def test_refusals():
         with pytest.raises(ValueError, match="at least 0"):
             delta(-0.1)  # e - e_out, for instance
     for wrong in (
-        ("huber", 1.0),
+        ("hinge", 1.0),
+        ("clipped_logistic", 1.0),  # without its cap, it might be taken for logistic loss
         ("logistic", 0.0),
         ("logistic", math.inf),
         ("clipped_logistic", 1.0, 0.0),

@@ -140,6 +140,7 @@ OTHER = {
     *("objective_perturbation", "objective_perturbation_cm08"),
     *("objective_perturbation_redberg", "posterior_sampling"),
     *("private_selection", "tukey_em", "counts_objective_perturbation"),
+    "counts_knorm_objective_perturbation",
 }
 ADDITIVE = {
     *(

@@ -39,10 +39,11 @@ def test_a_data_set_of_numbers_is_on_the_curve_of_its_law(tmp_path, monkeypatch)
     common = {"columns": columns}
     bounded = common | {"bound": 10**0.5, "column_bounds": [1.0] * 10}
     one_hot = bounded | {"bound": 6**0.5, "blocks": [[5, 6, 7, 8, 9]]}
+    # A plan also leaves the output noise its share, below 0.3 %.
     curves, marks = measured(
         tmp_path, monkeypatch, ball=common | {"bound": 1.0}, box=bounded, hull=one_hot
     )
     assert marks["ball"][0] == "l2" and marks["box"][0] == "box" and marks["hull"][0] == "hull"
-    assert marks["ball"][1] == pytest.approx(curves["l2", 10], rel=1e-3)
-    assert marks["box"][1] == pytest.approx(curves["box", 10], rel=1e-3)
+    assert marks["ball"][1] == pytest.approx(curves["l2", 10], rel=3e-3)
+    assert marks["box"][1] == pytest.approx(curves["box", 10], rel=3e-3)
     assert marks["hull"][1] < marks["box"][1]

@@ -198,7 +198,7 @@ def test_the_summary_says_by_whom_when_and_how_to_check(made):
             "A clinic, dpo@example.org",
             "2026-11-28",
             f"SHA-256 `{digest}`",
-            "| Rows | 400, a public",
+            "| Rows | 400 rows, a public",
         ),
         *("Rows of each class | not released", "yes against no", "**epsilon = 1, delta = 1e-06"),
         # Phi(mu/2) = 0.6

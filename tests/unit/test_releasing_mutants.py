@@ -4,12 +4,15 @@ import inspect
 from types import FunctionType
 
 import pytest
+import test_person_tilt as found_in_proof
 import test_releasing as found
 import test_releasing_draws as found_in_draws
 import test_releasing_holdout as found_in_holdout
+import test_releasing_persons as found_in_persons
 import test_releasing_rows as found_in_rows
 
-from dp_release import draws, holdout, lattice, models, rows, statistics, tilt
+from dp.proofs import person_tilt
+from dp_release import draws, holdout, lattice, models, persons, rows, statistics, tilt
 
 
 def check_lemma():
@@ -24,6 +27,14 @@ def check_solver():
 
 def check_law():
     found_in_draws.test_gaussian_draws_have_their_exact_probabilities("4")
+
+
+def check_bound_of_people():
+    found_in_proof.test_no_pair_exceeds_the_bound("logistic", 1.0, (1.0, 1.0))
+
+
+def check_weights_of_people():
+    found_in_persons.test_rounded_weights_add_up_to_at_most_one(3)
 
 
 # Name -> the module, a string in its source, the replacement, and the check that must then fail.
@@ -90,7 +101,7 @@ MUTANTS = {
         found.test_a_certificate_is_never_given_above_the_tolerance,
     ),
     "sensitivity of held out sums halved": (
-        *(holdout, "lattice.covering(APART, mu", "lattice.covering(APART / 2, mu"),
+        *(holdout, "lattice.covering(apart, mu", "lattice.covering(apart / 2, mu"),
         found_in_holdout.check_scale,
     ),
     "the first rows held out": (
@@ -98,14 +109,46 @@ MUTANTS = {
         found_in_holdout.check_positions,
     ),
     "training rows in the file's order": (
-        *(holdout, "*_sorted(V[~out], y[~out])", "V[~out], y[~out]"),
+        *(holdout, "_sorted(V[~out], y[~out], own, each)", "V[~out], y[~out], own"),
         found_in_holdout.check_one_part,
     ),
     "public positions": (
         holdout,
-        "out = held_out(package.n, package.held, key)",
-        "out = np.arange(len(V)) < package.held",
+        "held_out(package.n // each, package.held, key).repeat(each)",
+        "np.arange(len(V)) < package.held * each",
         found_in_holdout.check_one_part,
+    ),
+    "a person costs what a row costs": (
+        *(person_tilt, "gaussian_profile(2 * most * m, e", "gaussian_profile(2 * m, e"),
+        check_bound_of_people,
+    ),
+    "the Jacobian of people's rows is free": (
+        *(person_tilt, "np.where(epsilon < free, paid, 0.0)", "np.zeros_like(epsilon)"),
+        found_in_proof.test_far_below_the_threshold_the_jacobian_must_be_paid_for,
+    ),
+    "statistics of people with the noise of a row": (
+        *(models, "statistics.sensitivity(kind, problem) * most", "statistics.sensitivity(kind, problem)"),
+        found_in_persons.check_noise,
+    ),
+    "held out people with the noise of a row": (
+        *(holdout, "APART * (1 if model.persons is None else model.persons.weight)", "APART"),
+        found_in_persons.check_noise_on_held_out_people,
+    ),
+    "rows of a person weigh 1 each": (
+        *(persons, "rows.ONE // len(own)", "rows.ONE"),
+        check_weights_of_people,
+    ),
+    "rows beyond the most of a person replace others": (
+        *(persons, "            dropped += 1", "            kept[0] = v.copy(), label"),
+        found_in_persons.test_the_first_rows_of_a_person_are_kept_and_others_count_nothing,
+    ),
+    "ids without a byte comparison": (
+        *(persons, "people.setdefault(own, [])", 'people.setdefault(own.lstrip(b"0"), [])'),
+        found_in_persons.test_ids_are_compared_byte_by_byte_and_rows_without_one_count_nothing,
+    ),
+    "surplus people in the file's order": (
+        *(persons, 'sorted(ids, key=lambda each: hmac.digest(own, each, "sha256"))', "list(ids)"),
+        found_in_persons.test_surplus_people_are_dropped_by_the_key_and_nobody_is_favoured,
     ),
     "zero counted twice": (
         *(draws, "if size or not negative:", "if True:"),

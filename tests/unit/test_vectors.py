@@ -36,5 +36,5 @@ def test_a_value_that_differs_is_found(monkeypatch, capsys):
 
 def test_there_are_vectors_of_every_kind():
     assert {"gaussian", "gaussian_tilt", "last_iterate", "sketches", "selection"} <= set(VECTORS)
-    assert {"noise_scales", "gaussian_profile", "tukey", "guarantees"} <= set(VECTORS)
+    assert {"noise_scales", "gaussian_profile", "tukey", "guarantees", "l2"} <= set(VECTORS)
     assert all(vectors["cases"] for vectors in VECTORS.values())

@@ -18,6 +18,7 @@ from dp.mechanism import repeated
 from dp.mechanisms import Mechanism, Release, register
 from dp.mechanisms.gaussian_objective_perturbation import MOST_NOISE
 from dp.noise import gaussian, gaussian_reach
+from dp.offset import gaussian_share
 from dp.options import TOLERANCE, Between, Optional, Ordinary, Positive, Whole
 from dp.proofs import counts_tilt, gaussian_tilt
 from dp.proofs.one_number import one_number
@@ -29,8 +30,6 @@ from dp_privacy.profiles import Curve, Gaussian, symmetric
 from dp_privacy.sensitivities import vector_sum
 
 SUMMED = 4096  # rows of a partial sum, as `dp.solvers.newton.rounding` assumes
-RESOLVED = 0.0025  # target standard deviation of the rate's noise, in units of M
-LEAST, MOST = 0.01, 0.15  # bounds of the rate's share of mu^2
 MOST_STEPS = 200
 RATE = {"rate": Optional(Between(low=0, high=1))}
 
@@ -43,7 +42,7 @@ class Counts(Mechanism):
     needs_lambda = False
 
     def _rate_share(self, n, p):
-        return p.rate or min(max((1 / (RESOLVED * n * p.mu)) ** 2, LEAST), MOST)
+        return p.rate or gaussian_share(n, p.mu)
 
 
 def _shares(y):
@@ -55,13 +54,14 @@ def _least_rate(n, deviation=0.0):
     return min(max(deviation, 0.5 / n), 1.0)
 
 
-def _clipped_rate(noisy, n, deviation):
+def clipped_rate(noisy: np.ndarray, n: int, deviation: float) -> np.ndarray:
+    """Noisy means of u, clipped to (0, 1]."""
     return np.clip(noisy, _least_rate(n, deviation), 1.0)
 
 
 def _released_rate(u, deviation, draws, rng):
     noisy = np.asarray(u.mean() + gaussian(1, deviation, draws, rng))[:, 0]
-    return _clipped_rate(noisy, len(u), deviation)
+    return clipped_rate(noisy, len(u), deviation)
 
 
 @register("counts_rate")
@@ -87,7 +87,7 @@ class CountsRate(Counts):
 
     def _release(self, X, y, p, draws, rng):
         noise, u = self._noise(len(X), p), _shares(y)
-        rate = _clipped_rate(u.mean() + noise.draw(draws, rng), len(u), noise.deviation)
+        rate = clipped_rate(u.mean() + noise.draw(draws, rng), len(u), noise.deviation)
         return np.zeros((draws, X.shape[1])), {"intercept": np.log(rate), "scale": noise.deviation}
 
 
@@ -258,8 +258,8 @@ class CountsObjectivePerturbation(Counts):
     def _release(self, X, y, p, draws, rng):
         (n, d), u = X.shape, _shares(y)
         plan = self.plan(n, d, p)
-        rate = _released_rate(u, 1 / (n * plan.mu_rate), draws, rng)
-        tilts = np.asarray(gaussian(d, plan.scale, draws, rng))
+        rate = self._rates(u, plan, draws, rng)
+        tilts = np.asarray(self._tilts(d, plan, draws, rng))
         weights, norm = np.zeros((draws, d)), np.full(draws, np.nan)
         status = np.full(draws, "ok", dtype="U16")
         for k, C in enumerate(np.minimum(1.0, p.clip * rate)):
@@ -268,9 +268,20 @@ class CountsObjectivePerturbation(Counts):
                 X, np.minimum(u, C) / C, p.lam, loss, p.tolerance, tilts[k]
             )
             norm[k], status[k] = info["gradient_norm"][0], info["status"][0]
-        weights = weights + gaussian(d, plan.output_scale, draws, rng)
+        weights = weights + self._output(d, plan, draws, rng)
         release_info = {"intercept": np.log(rate), "gradient_norm": norm, "scale": plan.scale}
         return Release(np.where((status == "ok")[:, None], weights, 0.0), status, release_info)
+
+    def _rates(self, u, plan, draws, rng):
+        """Noisy means of u (draws,)."""
+        return _released_rate(u, 1 / (len(u) * plan.mu_rate), draws, rng)
+
+    def _tilts(self, d, plan, draws, rng):
+        return gaussian(d, plan.scale, draws, rng)
+
+    def _output(self, d, plan, draws, rng):
+        """Noise for the solver's error."""
+        return gaussian(d, plan.output_scale, draws, rng)
 
 
 def _minimiser(X, v, lam, loss, tolerance, tilt=0.0):

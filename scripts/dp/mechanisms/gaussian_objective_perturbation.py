@@ -21,9 +21,11 @@ from dp.mechanism import Parameters
 from dp.mechanisms import register
 from dp.mechanisms.objective_perturbation import Tilted
 from dp.noise import gaussian, gaussian_reach
+from dp.offset import Centre, gaussian_share
 from dp.options import (
     ADJACENCY,
     LOSS,
+    OFFSET,
     PUBLIC_N,
     TOLERANCE,
     Between,
@@ -31,11 +33,12 @@ from dp.options import (
     Optional,
     Ordinary,
     Positive,
+    Whole,
     public_size,
 )
-from dp.proofs import gaussian_tilt, published_tilt
+from dp.proofs import gaussian_tilt, person_tilt, published_tilt
 from dp.solvers.newton import check_certifiable
-from dp_privacy.accounting import ADD_REMOVE, REPLACE_ONE, Guarantee
+from dp_privacy.accounting import ADD_REMOVE, REPLACE_ONE, Guarantee, gaussian_mu
 from dp_privacy.errors import Refused
 from dp_privacy.profiles import Curve, symmetric
 from dp_privacy.sensitivities import vector_sum
@@ -51,6 +54,7 @@ class Plan(NamedTuple):
     output_scale, mu_output: standard deviation and Gaussian-DP parameter of the output noise.
     ridge: added to lam.
     tolerance: certified gradient norm.
+    mu_rate: Gaussian-DP parameter of the mean target's release, 0 without an offset.
     """
 
     scale: float
@@ -59,6 +63,7 @@ class Plan(NamedTuple):
     ridge: float
     tolerance: float
     adjacency: str
+    mu_rate: float = 0.0
 
 
 CLIP = Between(0.75, low=1e-50, high=1)
@@ -104,6 +109,14 @@ def certified(n: int, p: Parameters, plan: Plan) -> str:
     )
 
 
+def _check_person(p):
+    """Refuse settings for which several records per person have no proof."""
+    if p.adjacency == ADD_REMOVE or p.clip is not None or getattr(p, "offset", "none") == "paid":
+        raise Refused(
+            "most: several records per person are proven under replace-one without a clip or a paid offset"
+        )
+
+
 class _GaussianTilt(Tilted):
     """Base class that releases w + z, w near argmin of mean loss + (lam + ridge)/2 ||w||^2 + b.w/n.
 
@@ -129,20 +142,34 @@ class _GaussianTilt(Tilted):
 
     def _checked_plan(self, n, d, p, plan):
         """Return `plan`. Raises `Refused` unless the minimiser of every data set can be certified."""
+        solved, length = self._solved(n, p, plan, p.bound)
         for reach in (0.0, plan.scale * gaussian_reach(d)):
             lam = p.lam + plan.ridge
-            check_certifiable(n, d, lam, p.bound, self._kind(p).loss, plan.tolerance, tilt=reach)
+            check_certifiable(n, d, lam, length, solved, plan.tolerance, tilt=reach)
         return plan
+
+    def _centre(self, n, p, plan):
+        if not plan.mu_rate:
+            return None
+        return Centre(n, 1 / plan.mu_rate, gaussian=True, numbers=self._loss(p).residual)
 
     def _profile(self, n, p, plan):
         loss = self._kind(p)
         m, r = loss.slope * p.bound / plan.scale, p.bound**2 / (n * (p.lam + plan.ridge))
-        parts = m, plan.mu_output, r, plan.adjacency, loss.name
+        mu = math.hypot(plan.mu_output, plan.mu_rate)
+        if getattr(p, "most", 1) > 1:
+            parts = m, mu, r, p.most, loss.name
 
-        def delta(epsilon):
-            return np.vectorize(lambda e: gaussian_tilt.composed_delta(e, *parts), otypes=[float])(
-                epsilon
-            )
+            def at(epsilon):
+                return person_tilt.composed_delta(epsilon, *parts)
+
+        else:
+            parts = m, mu, r, plan.adjacency, loss.name
+
+            def at(epsilon):
+                return gaussian_tilt.composed_delta(epsilon, *parts, slope=loss.slope)
+
+        delta = np.vectorize(at, otypes=[float])
 
         return Curve(symmetric(delta))
 
@@ -152,7 +179,11 @@ class _GaussianTilt(Tilted):
         fixed += f", the same with or without a record{public_size(of, at_most=True)}" * (
             of.adjacency == ADD_REMOVE
         )
-        return f"tilt of standard deviation {plan.scale:.6g}, {fixed}; {certified(n, p, plan)}"
+        paid = f"tilt of standard deviation {plan.scale:.6g}, {fixed}; {certified(n, p, plan)}"
+        if plan.mu_rate:
+            described = self._centre(n, p, plan).described()
+            paid += f"; a Gaussian release with mu = {plan.mu_rate:.6g} is that of {described}"
+        return paid
 
 
 @register("gaussian_objective_perturbation")
@@ -167,16 +198,21 @@ class GaussianObjectivePerturbation(_GaussianTilt):
     `tau` and slopes in [-t, t]. With log_cosh, the tilt has t times the Gaussian mechanism's standard
     deviation at delta/2, and the threshold for n lambda is about twice that for logistic loss.
     clip: a record's maximum slope under logistic loss, below 1 (`ClippedLogistic`). The tilt is
-    proportional to this slope. The Jacobian then adds log(1 + R^2/(4 n lambda)) to epsilon.
+    proportional to this slope k. The Jacobian then adds log(1 + k (1-k) R^2/(n lambda)) to epsilon, and
+    if n lambda is small, log(1 + R^2/(4 n lambda)).
     output: the output noise's share s of mu, which multiplies the tilt's standard deviation by
     about 1 + s^2/2.
     radius: with the rule's lambda, the tilt moves the minimiser by at most about radius/R.
+    offset: "paid" spends a share of mu^2 on the noisy class rate or mean first, and adds its log-odds,
+    or the mean, to all scores, as info["intercept"] (`dp.offset`).
+    most: the most records of one person. Above 1, neighbours differ in all records of one person, and
+    the tilt and the threshold for n lambda are about `most` times as large (`dp.proofs.person_tilt`).
     """
 
     numbers = True
     options = LOSS | ADJACENCY | PUBLIC_N | TOLERANCE
     options |= {"output": Between(0.03, low=0, high=1), "radius": Ordinary(20.0)}
-    options |= {"clip": Optional(CLIP)}
+    options |= {"clip": Optional(CLIP), "most": Whole(1)} | OFFSET
 
     def rule_lambda(
         self, n: int, d: int, epsilon: float, delta: float, bound: float = 1.0, **options
@@ -184,8 +220,15 @@ class GaussianObjectivePerturbation(_GaussianTilt):
         p = self.defaults() | options
         n = p.get("public_n") or n
         loss = self._kind(SimpleNamespace(**p))
-        settings = {name: p[name] for name in ("adjacency", "output", "radius")}
+        if p.get("most", 1) > 1:
+            _check_person(SimpleNamespace(**p))
+            settings = {"slope": loss.slope, "loss": loss.name}
+            settings |= {name: p[name] for name in ("output", "radius")}
+            return bound**2 * person_tilt.rule_lambda(n, d, epsilon, delta, p["most"], **settings)
+        settings = {name: p[name] for name in ("adjacency", "radius")}
+        share = rate_share(n, gaussian_mu(epsilon, delta), p.get("offset"))
         settings |= {"slope": loss.slope, "loss": loss.name}
+        settings["output"] = math.sqrt(p["output"] ** 2 + share) if share else p["output"]
         return gaussian_tilt.rule_lambda(n, d, epsilon, delta, bound, **settings)
 
     def _kind(self, p):
@@ -196,37 +239,78 @@ class GaussianObjectivePerturbation(_GaussianTilt):
         check_certifiable(n, d, p.lam, p.bound, loss.loss, p.tolerance)
         settings = {"bound": p.bound, "adjacency": p.adjacency}
         settings |= {"slope": loss.slope, "loss": loss.name}
-        free = gaussian_tilt.sigma_where_free(p.epsilon, p.delta, **settings)
-        over = gaussian_tilt.tilt_delta(p.epsilon, MOST_NOISE * free, n * p.lam, **settings)
+        most = getattr(p, "most", 1)
+        if most > 1:
+            _check_person(p)
+        free = most * gaussian_tilt.sigma_where_free(p.epsilon, p.delta, **settings)
+        r = p.bound**2 / (n * p.lam)
+        if most > 1:
+            m = loss.slope * p.bound / (MOST_NOISE * free)
+            over = person_tilt.replacement(p.epsilon, m, r, most, loss.name)
+        else:
+            over = gaussian_tilt.tilt_delta(p.epsilon, MOST_NOISE * free, n * p.lam, **settings)
         if over > p.delta:
             raise Refused(
                 f"at n lambda = {n * p.lam:.3g} the Jacobian needs more than {MOST_NOISE} times the "
                 f"Gaussian mechanism's noise: give a larger lambda, such as that of the rule"
             )
-        sigma, mu_output = gaussian_tilt.with_output_noise(
-            p.epsilon, p.delta, n * p.lam, output=p.output, **settings
-        )
+        share = rate_share(n, p.mu, getattr(p, "offset", None))
+        both = math.sqrt(p.output**2 + share) if share else p.output
+        if both >= 1:
+            raise Refused(
+                "output and the offset leave nothing of mu for the tilt: make output smaller"
+            )
+        if most > 1:
+            sigma, mu = person_tilt.with_output_noise(
+                p.epsilon, p.delta, 1 / r, most, loss.slope, loss.name, p.output
+            )
+            sigma *= p.bound
+        else:
+            sigma, mu = gaussian_tilt.with_output_noise(
+                p.epsilon, p.delta, n * p.lam, output=both, **settings
+            )
         stated = p.public_n is not None
+        mu_output, mu_rate = mu * (p.output / both), mu * (math.sqrt(share) / both)
         output_scale = moved(n, p.lam, p.tolerance, p.adjacency, stated) / mu_output
-        plan = Plan(sigma, output_scale, mu_output, 0.0, p.tolerance, p.adjacency)
+        plan = Plan(sigma, output_scale, mu_output, 0.0, p.tolerance, p.adjacency, mu_rate)
         return self._checked_plan(n, d, p, plan)
 
     def _guarantee(self, n, d, p):
         plan = self._plan(n, d, p)
         loss = self._kind(p)
+        most = getattr(p, "most", 1)
+        if most > 1:
+            ratio = (
+                n
+                * p.lam
+                / p.bound**2
+                / person_tilt.least_regularisation(p.epsilon, most, loss.name)
+            )
+            paid = (
+                f"neighbours differ in all records of a person, of which there are {most} at most; "
+                f"{self._paid(n, p, plan)}; n lambda is {ratio:.3g} times the threshold above which the "
+                f"Jacobian is free"
+            )
+            return p.proven(paid, profile=self._profile(n, p, plan))
         mu = vector_sum(loss.slope, p.adjacency) * p.bound / plan.scale
         paid = f"{self._paid(n, p, plan)}; {self._jacobian(n, p, mu, loss)}"
         return p.proven(paid, profile=self._profile(n, p, plan))
 
     def _jacobian(self, n, p, mu, loss):
         if loss.name in gaussian_tilt.NEVER_FREE:
-            costs = math.log1p(p.bound**2 / (4 * n * p.lam))
+            m, r = mu / vector_sum(1.0, p.adjacency), p.bound**2 / (n * p.lam)
+            costs = gaussian_tilt.jacobian(p.epsilon, m, r, p.adjacency, loss.name, loss.slope)
             return f"slopes are at most {loss.slope:g}; the Jacobian costs at most {costs:.3g} of epsilon"
         least = gaussian_tilt.least_regularisation(p.epsilon, mu, p.bound, p.adjacency, loss.name)
         free = "the Jacobian is free" if n * p.lam >= least else "the Jacobian is paid for"
         if loss.loss.residual:
             free = f"slopes are at most {loss.slope:g} whatever the targets are; {free}"
         return f"{free}: n lambda is {n * p.lam / least:.3g} times the threshold"
+
+
+def rate_share(n: int, mu: float, offset: str | None) -> float:
+    """The share of mu^2 for the mean target, 0 without an offset."""
+    return gaussian_share(n, mu) if offset == "paid" else 0.0
 
 
 class _Published(_GaussianTilt):

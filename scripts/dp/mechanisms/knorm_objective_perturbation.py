@@ -6,6 +6,7 @@ certain. So all conditions of the proof are at the tilt's own part of epsilon.
 """
 
 import math
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import numpy as np
@@ -13,13 +14,14 @@ import numpy as np
 from dp import losses
 from dp.mechanism import Parameters
 from dp.mechanisms import register
-from dp.mechanisms.gaussian_objective_perturbation import CLIP, MOST_NOISE, kind, moved
+from dp.mechanisms.gaussian_objective_perturbation import CLIP, MOST_NOISE, Kind, kind, moved
 from dp.mechanisms.objective_perturbation import Tilted
-from dp.noise import box, discrete_laplace, hull, l2_laplace, l2_laplace_reach
-from dp.offset import Offset
-from dp.options import ADJACENCY, LOSS, PUBLIC_N, TOLERANCE, Choice, Optional, public_size
-from dp.proofs.log_concave_tilt import Ball, Curvature, ball_shift, pure_shift
-from dp.solvers.newton import check_certifiable, minimise
+from dp.noise import box, hull, l2_laplace, l2_laplace_reach
+from dp.offset import Centre
+from dp.options import ADJACENCY, LOSS, OFFSET, PUBLIC_N, TOLERANCE, Choice, Optional, public_size
+from dp.proofs.curvature import Curvature
+from dp.proofs.log_concave_tilt import Ball, ball_shift, pure_shift
+from dp.solvers.newton import check_certifiable
 from dp_privacy import l2
 from dp_privacy.accounting import ADD_REMOVE, REPLACE_ONE, Guarantee
 from dp_privacy.errors import Refused
@@ -164,6 +166,40 @@ def excess(body: Body, outer: Body, curvature: float, lam: float) -> float:
     return total + float(variances[levels] @ vectors**2 @ (values / (values + lam) ** 2))
 
 
+def quietest(n: int, d: int, p: object, epsilon: float, loss: Kind) -> tuple[Body, float, float]:
+    """(body, scale, delta) with the smallest predicted noise for the tilt's part of epsilon."""
+    choices = bodies(d, p)
+    curvature = Curvature(loss.name, choices[0].radius ** 2 / (n * p.lam), loss.slope)
+    found = []
+    for body in choices:
+        m, delta = pure_shift(epsilon, curvature, p.adjacency), 0.0
+        if body.name == "ball" and p.delta and d <= 1000 and 2 * epsilon <= l2.LARGEST:
+            settings = {"loss": loss.name, "slope": loss.slope, "adjacency": p.adjacency}
+            m, delta = ball_shift(epsilon, p.delta, d, curvature.r, **settings), p.delta
+        found.append((body, math.nextafter(loss.slope / m, math.inf) if m else math.inf, delta))
+    if len(found) == 1:
+        return found[0]
+
+    def predicted(choice):
+        body, scale, _ = choice
+        return scale**2 * excess(body, choices[-1], loss.loss.c, p.lam)
+
+    return min(found, key=predicted)
+
+
+def profile(p: object, tilt: Ball, pure: float) -> Curve:
+    """The profile of the tilt's release with others that are together (pure, 0)-DP."""
+
+    def delta(epsilon):
+        left = epsilon - pure
+        at = tilt.delta(abs(left), p.adjacency)
+        return at if left >= 0 else -math.expm1(left) + math.exp(left) * at
+
+    above = [pure + e for e in tilt.kinks()]
+    kinks = (*above, *(-e for e in above))
+    return Curve(symmetric(np.vectorize(delta, otypes=[float])), kinks=kinks)
+
+
 @register("knorm_objective_perturbation")
 class KNormObjectivePerturbation(Tilted):
     """Objective perturbation with noise of the norm of a ball, a box or a hull of one-hot blocks.
@@ -176,14 +212,14 @@ class KNormObjectivePerturbation(Tilted):
     loss: "logistic", or for numbers "log_cosh".
     clip: as for `gaussian_objective_perturbation`.
     offset: "paid" spends a tenth of epsilon on the noisy class rate first, the number of labels 1 over n
-    (`public_n`, if stated). Its log-odds are added to all scores w.x and returned as info["intercept"], so
-    lambda draws the model towards the class rate, not towards one half. Given the offset, slopes and
-    curvatures have the same bounds.
+    (`public_n`, if stated), or on the noisy mean of numbers. Its log-odds, or the mean, are added to all
+    scores w.x and returned as info["intercept"], so lambda draws the model towards the class rate or the
+    mean (`dp.offset`).
     """
 
     options = LOSS | {"body": Choice("auto", "ball", "box", "hull")}
     options |= ADJACENCY | PUBLIC_N | TOLERANCE | {"clip": Optional(CLIP)}
-    options |= {"offset": Choice("none", "paid")}
+    options |= OFFSET
     facts = ("column_bounds", "blocks")
     delta = "optional"
     least_delta = 1e-20  # tilts of probability e^-60 are neglected
@@ -206,7 +242,7 @@ class KNormObjectivePerturbation(Tilted):
         share = self.share(n, d, usual * unit / n, R, loss.loss, p.tolerance)
         n_lambda = max(usual, free / max(1 - share, 1e-3)) * unit
         p.lam = n_lambda / n
-        body, scale, _ = self._quietest(n, d, p, (1 - share) * epsilon)
+        body, scale, _ = quietest(n, d, p, (1 - share) * epsilon, loss)
         return max(n_lambda, scale * math.sqrt(body.variances().sum()) * R / 20) / n
 
     def tilt(
@@ -235,46 +271,20 @@ class KNormObjectivePerturbation(Tilted):
                 f"{self.name} with body {p.body} is (epsilon, 0)-DP and takes no delta, not {p.delta:g}: "
                 f"leave it out, or take body ball or auto"
             )
-        if p.offset == "paid" and self._kind(p).loss.residual:
-            raise Refused(f"{self.name}: offset is for two classes, not for loss {p.loss}")
         super()._check_together(n, d, p)
 
     def _curvature(self, n, p, R):
         loss = self._kind(p)
         return Curvature(loss.name, R * R / (n * p.lam), loss.slope)
 
-    def _quietest(self, n, d, p, epsilon):
-        """(body, scale, delta) with the smallest predicted noise for the tilt's part of epsilon."""
-        loss, choices = self._kind(p), bodies(d, p)
-        curvature = self._curvature(n, p, choices[0].radius)
-        found = []
-        for body in choices:
-            m, delta = pure_shift(epsilon, curvature, p.adjacency), 0.0
-            if body.name == "ball" and p.delta and d <= 1000 and 2 * epsilon <= l2.LARGEST:
-                settings = {"loss": loss.name, "slope": loss.slope, "adjacency": p.adjacency}
-                m, delta = ball_shift(epsilon, p.delta, d, curvature.r, **settings), p.delta
-            found.append((body, math.nextafter(loss.slope / m, math.inf) if m else math.inf, delta))
-        if len(found) == 1:
-            return found[0]
-
-        def predicted(choice):
-            body, scale, _ = choice
-            return scale**2 * excess(body, choices[-1], loss.loss.c, p.lam)
-
-        return min(found, key=predicted)
-
     def _plan(self, n, d, p):
         loss, R = self._kind(p), bodies(d, p)[0].radius
         rate = rate_epsilon(p.epsilon, p)
-        # What the solver minimises, and the bound on its rows.
-        solved, length = loss.loss, R
-        if rate:
-            solved = Offset(solved, largest_offset(n, rate))
-            length = R / solved.unit
+        solved, length = self._solved(n, p, SimpleNamespace(rate=rate), R)
         check_certifiable(n, d, p.lam, length, solved, p.tolerance)
         share = self.checked_share(n, d, p.lam, R, loss.loss, p.tolerance)
         left = (1 - share) * (p.epsilon - rate)
-        body, scale, delta = self._quietest(n, d, p, left)
+        body, scale, delta = quietest(n, d, p, left, loss)
         if not scale <= MOST_NOISE * 2 * loss.slope / (left * parts(p)):
             raise Refused(
                 f"at n lambda = {n * p.lam:.3g} the Jacobian needs more than {MOST_NOISE} times the noise "
@@ -287,22 +297,10 @@ class KNormObjectivePerturbation(Tilted):
         share = spent / p.epsilon
         return Plan(body, scale, share, left, rate, delta, output_scale, 0.0, p.tolerance)
 
-    def _minimised(self, X, y, p, plan, draws, rng, **settings):
+    def _centre(self, n, p, plan):
         if not plan.rate:
-            return super()._minimised(X, y, p, plan, draws, rng, **settings)
-        n = p.public_n or len(X)
-        loss = Offset(self._loss(p), largest_offset(n, plan.rate))
-        noise = discrete_laplace(1, 1 / plan.rate, draws, rng)[:, 0]
-        intercepts = offsets((np.count_nonzero(y == 1) + noise) / n, n, plan.rate)
-        linear, rows = self._noise(X.shape[1], plan, draws, rng), loss.rows(X[:], y)
-        weights = np.empty(linear.shape)
-        reached = {"status": np.empty(draws, "U13"), "gradient_norm": np.empty(draws)}
-        for k, offset in enumerate(intercepts):
-            at = {"linear": linear[k : k + 1], "loss": loss}
-            weights[k], info = minimise(rows, loss.targets(y, offset), **at, **settings)
-            for name, values in reached.items():
-                values[k] = info[name][0]
-        return weights, reached | {"intercept": intercepts}
+            return None
+        return Centre(n, 1 / plan.rate, gaussian=False, numbers=self._loss(p).residual)
 
     def _noise(self, d, plan, draws, rng):
         return plan.body.noise(plan.scale, draws, rng)
@@ -318,10 +316,8 @@ class KNormObjectivePerturbation(Tilted):
         within = f"{plan.body.described()}, so its norm of this {plan.body.name} is at most 1"
         reason = f"{within}; {self._paid(plan, d, p.tolerance)}; {fixed}"
         if plan.rate:
-            reason += (
-                f"; {plan.rate:.6g} of epsilon pays for the number of labels 1, with discrete Laplace "
-                f"noise of scale {1 / plan.rate:.6g}, which decides the offset of all scores"
-            )
+            described = self._centre(n, p, plan).described()
+            reason += f"; {plan.rate:.6g} of epsilon pays for {described}"
         if plan.delta:
             return p.proven(reason, profile=self._profile(n, d, p, plan))
         if p.delta:
@@ -332,12 +328,7 @@ class KNormObjectivePerturbation(Tilted):
         curvature = self._curvature(n, p, plan.body.radius)
         tilt = Ball(self._kind(p).slope / plan.scale, d, curvature)
 
-        def delta(epsilon):
-            left = epsilon - plan.share * p.epsilon - plan.rate
-            at = tilt.delta(abs(left), p.adjacency)
-            return at if left >= 0 else -math.expm1(left) + math.exp(left) * at
-
-        return Curve(symmetric(np.vectorize(delta, otypes=[float])))
+        return profile(p, tilt, plan.share * p.epsilon + plan.rate)
 
 
 def parts(p: object) -> int:
@@ -351,25 +342,3 @@ RATE = 0.1  # the class rate's part of epsilon
 def rate_epsilon(epsilon: float, p: object) -> float:
     """The class rate's part of epsilon, 0 without an offset."""
     return RATE * epsilon if p.offset == "paid" else 0.0
-
-
-def offsets(rates: np.ndarray, n: int, epsilon: float) -> np.ndarray:
-    """Log-odds of noisy class rates (draws,), which are (epsilon, 0)-DP.
-
-    A rate is first shrunk to one half, as the mean of a uniform prior's linear posterior would be, and kept
-    a scale of its noise away from 0 and 1.
-    """
-    least = _least_rate(n, epsilon)
-    shrunk = 1 / (1 + 24 / (n * epsilon) ** 2)  # 1/12 over itself plus the noise's variance
-    rates = np.clip(0.5 + shrunk * (rates - 0.5), least, 1 - least)
-    return np.log(rates / (1 - rates))
-
-
-def largest_offset(n: int, epsilon: float) -> float:
-    """A power of 2 of at least 1 and the size of all `offsets`."""
-    least = _least_rate(n, epsilon)
-    return 2.0 ** math.ceil(math.log2(max(1.0, math.log((1 - least) / least))))
-
-
-def _least_rate(n, epsilon):
-    return min(0.5, max(1 / epsilon, 0.5) / n)

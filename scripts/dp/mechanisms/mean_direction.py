@@ -140,7 +140,8 @@ class Guarded(GaussianObjectivePerturbation):
     """
 
     numbers = False
-    options = {k: v for k, v in GaussianObjectivePerturbation.options.items() if k != "loss"}
+    options = GaussianObjectivePerturbation.options
+    options = {k: v for k, v in options.items() if k not in ("loss", "offset", "most")}
     options |= {"guard": Positive(60.0), "clip": CLIP}
 
     def rule_lambda(

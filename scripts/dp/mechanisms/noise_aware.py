@@ -46,7 +46,9 @@ class NoiseAwareLogistic(GaussianObjectivePerturbation):
     numbers = False
     # No `public_n`: covariances need the number of records.
     options = GaussianObjectivePerturbation.options
-    options = {k: v for k, v in options.items() if k not in ("loss", "public_n", "clip")}
+    options = {
+        k: v for k, v in options.items() if k not in ("loss", "public_n", "clip", "offset", "most")
+    }
     options |= {"covariance": Between(0.15, low=0, high=0.45), "robust": Flag(False)}
     reports = ("coarse",)
 

@@ -17,6 +17,7 @@ import numpy as np
 from dp import losses
 from dp.mechanisms import Mechanism, Release, register
 from dp.noise import l2_laplace, l2_laplace_reach
+from dp.offset import Offset
 from dp.options import LOSS, TOLERANCE, Choice, stated_size
 from dp.proofs.laplace_tilt import calibrate, margin_loss
 from dp.solvers.newton import check_certifiable, minimise
@@ -166,8 +167,29 @@ class Tilted(Mechanism):
 
     def _minimised(self, X, y, p, plan, draws, rng, **settings):
         """Weights near the minimisers, and info as from `minimise`, with "intercept" if there is one."""
-        linear = self._noise(X.shape[1], plan, draws, rng)
-        return minimise(X, y, linear=linear, loss=self._loss(p), **settings)
+        centre = self._centre(stated_size(self.name, p, len(X)), p, plan)
+        if centre is None:
+            linear = self._noise(X.shape[1], plan, draws, rng)
+            return minimise(X, y, linear=linear, loss=self._loss(p), **settings)
+        intercepts = centre.drawn(y, draws, rng)
+        linear, loss = self._noise(X.shape[1], plan, draws, rng), Offset(self._loss(p), centre.unit)
+        weights, rows = np.empty(linear.shape), loss.rows(X[:], y)
+        reached = {"status": np.empty(draws, "U13"), "gradient_norm": np.empty(draws)}
+        for k, offset in enumerate(intercepts):
+            at = {"linear": linear[k : k + 1], "loss": loss}
+            weights[k], info = minimise(rows, loss.targets(y, offset), **at, **settings)
+            for name, values in reached.items():
+                values[k] = info[name][0]
+        return weights, reached | {"intercept": intercepts}
+
+    def _centre(self, n, p, plan):
+        """The `Centre` that is released first, if there is one."""
+        return None
+
+    def _solved(self, n, p, plan, bound):
+        """The loss that the solver minimises, and the bound on its rows."""
+        centre, loss = self._centre(n, p, plan), self._loss(p)
+        return (loss, bound) if centre is None else (Offset(loss, centre.unit), bound / centre.unit)
 
 
 @register("objective_perturbation")

@@ -49,14 +49,12 @@ from dp.proofs import gaussian_tilt
 from dp_privacy.accounting import REPLACE_ONE
 from dp_privacy.profiles import Curve
 
-SAME = "clipped_logistic"  # the bounds above at r are those of this loss in `gaussian_tilt` at 4r
-
 
 def profile(m: float, r: float, adjacency: str = REPLACE_ONE) -> Curve:
     """The `dp_privacy.profiles.Curve` of the exact minimiser's release."""
-    return gaussian_tilt.profile(m, 4 * r, adjacency, SAME)
+    return gaussian_tilt.profile(m, r, adjacency, "counts")
 
 
 def composed_delta(epsilon: float, m: float, mu: float, r: float) -> float:
     """delta at epsilon of the release composed with a mu-GDP Gaussian release, replace-one."""
-    return gaussian_tilt.composed_delta(epsilon, m, mu, 4 * r, REPLACE_ONE, SAME)
+    return gaussian_tilt.composed_delta(epsilon, m, mu, r, REPLACE_ONE, "counts")

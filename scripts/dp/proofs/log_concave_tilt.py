@@ -62,6 +62,23 @@ Since l_v <= l_-v for a >= 0, and l_-v <= l_v for a <= 0, log p/q is at most f(l
 and at most f(l_v) for all a otherwise. Given the fixed part, b' has a density even in a, so l_-v and l_v
 have the same law.
 
+COUNTS. A record's loss is h(w.x) - c w.x with a target c in [0, 1], h' in [0, 1] and h'' in [0, 1]
+(`dp.proofs.counts_tilt`). Its gradient is q x with q = h' - c in [-c, 1-c]. Write l_a(b) = (N(b + a) -
+N(b))/s. These slopes have two signs, but cost what slopes of one sign cost with g = 1, that is J = log(1 +
+r) and t = 0.
+
+For linear maps a_i of a vector c and any real e, E (1 - e^(e - max_i l_(a_i(c))))_+ is *quasi-convex in c*:
+it is 1 - integral over b of min(p(b), e^e min_i p(b + a_i(c))). There, p(b + a_i(c)) is log-concave in (b,
+c), and so are the minimum and, by Prekopa's theorem, its integral.
+
+Adding: log p/q is convex in q, so at most the larger one of l_(c x) and l_(-(1-c) x). So the divergence is
+largest at c = 0 or c = 1. There, one of the two is 0, so it is D(e) for e >= 0. Removing: at most J plus
+the larger one of l_(-c x) and l_((1-c) x), so E (1 - e^(e - f(L)))_+ with f(x) = max(x, 0) + J, which is
+D(e - J) for e >= J. Replacing directly: log p/q is at most J plus the largest of l_(q x - q' x') over the
+ends of both intervals. These shifts are linear in (c, c'), so the divergence is largest where both are 0 or
+1. There, a shift is 0, or one of +-x and +-x', with l <= m, or +-x +-x': D_2(e - J) for e - J >= m. Pure:
+|q| + |q'| <= 2, so epsilon = 2 m + J.
+
 APPROXIMATE MINIMISERS. Let the gradient of the mean objective at the solver's point have norm at most tau.
 Given the exact minimiser, neighbours' points differ by at most 2 tau/lambda, so noise z with ||z|| ~
 Gamma(d, 2 tau/(lambda e_out)) is e_out-DP given the minimiser. Its loss is at most e_out almost surely, so
@@ -74,67 +91,9 @@ from itertools import pairwise
 
 import numpy as np
 
+from dp.proofs.curvature import Curvature
 from dp_privacy import l2
 from dp_privacy.accounting import ADD_REMOVE, REPLACE_ONE, check_adjacency
-
-LOSSES = ("logistic", "clipped_logistic", "log_cosh")
-
-
-class Curvature:
-    """g(u) = c0 + c1 u + c2 u^2 of a record's unit slope u, times r = R^2/Lambda.
-
-    signs: of u, 1 or 2. tangents: pairs (J, t) with log(1 + g(u) r) <= J + (1 - u) t (module docstring);
-    first the one at the largest slope.
-    """
-
-    def __init__(self, loss: str, r: float, slope: float = 1.0):
-        if loss not in LOSSES:
-            raise ValueError(f"a log-concave tilt is proven for {', '.join(LOSSES)}, not {loss!r}")
-        if not (0 < r < math.inf and slope > 0):
-            raise ValueError(f"needs a finite r > 0 and a slope > 0, not {r} and {slope}")
-        if loss == "clipped_logistic" and slope >= 1:
-            loss = "logistic"
-        self.signs = 2 if loss == "log_cosh" else 1
-        self.r = r
-        self.c0, self.c1, self.c2 = {
-            "logistic": (0.0, 1.0, -1.0),
-            "clipped_logistic": (0.0, slope, -slope * slope),
-            "log_cosh": (1.0, 0.0, -1.0),
-        }[loss]
-        at_cap = 1 + self.at(1.0) * r
-        rising = self.c1 + 2 * self.c2 >= 0  # g grows up to the largest slope
-        peak = 1.0 if rising else self.c1 / (-2 * self.c2)
-        self.tangents = [
-            (math.log1p(self.at(1.0) * r), max(0.0, -(self.c1 + 2 * self.c2) * r / at_cap)),
-            (math.log1p(self.at(peak) * r), 0.0),
-        ]
-
-    def at(self, u: float | np.ndarray) -> float | np.ndarray:
-        return np.maximum(self.c0 + u * (self.c1 + u * self.c2), 0.0)
-
-    def kinks(self) -> tuple[float, float]:
-        """The x between which the maximum of `largest` lies inside (0, 1)."""
-        at_zero, at_cap = (1 + self.at(u) * self.r for u in (0.0, 1.0))
-        return -self.c1 * self.r / at_zero, -(self.c1 + 2 * self.c2) * self.r / at_cap
-
-    def largest(self, x: float | np.ndarray) -> float | np.ndarray:
-        """f(x): the maximum over u in [0, 1] of u x + log(1 + g(u) r), elementwise.
-
-        The function is concave in u. Its derivative vanishes where x (1/r + g(u)) + g'(u) = 0.
-        """
-        x = np.asarray(x, dtype=float)
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            A, B = x * self.c2, x * self.c1 + 2 * self.c2
-            C = x * (1 / self.r + self.c0) + self.c1
-            root = np.sqrt(np.maximum(B * B - 4 * A * C, 0.0))
-            # Both roots, in the form that does not cancel: q/A, and C/q, as their product is C/A.
-            q = -(B + np.copysign(root, B)) / 2
-            roots = q / A, C / q
-        best = np.maximum(math.log1p(self.c0 * self.r), x + self.tangents[0][0])  # at u = 0 and 1
-        for u in roots:
-            u = np.fmin(np.fmax(u, 0.0), 1.0)  # 0 if there is no such root
-            best = np.maximum(best, u * x + np.log1p(self.at(u) * self.r))
-        return best
 
 
 def pure_epsilon(m: float, curvature: Curvature, adjacency: str = REPLACE_ONE) -> float:
@@ -246,6 +205,13 @@ class Ball:
         )
         return min(bound, values[i], float(best.fun))
 
+    def kinks(self) -> tuple[float, ...]:
+        """The e >= 0 at which a delta may have a kink or a jump."""
+        most, found = float(self.curvature.largest(self.m)), [0.0, self.m]
+        for J, t in self.curvature.tangents:
+            found += [J, J + t, J + self.m, J + t + self.m, J + 2 * self.m]
+        return (*found, most, most + self.m)
+
     def delta(self, e: float, adjacency: str = REPLACE_ONE) -> float:
         """The larger delta of both directions, at e >= 0."""
         check_adjacency(adjacency)
@@ -261,7 +227,7 @@ def ball_shift(
     d: int,
     r: float,
     loss: str = "logistic",
-    slope: float = 1.0,
+    slope: float | None = None,
     adjacency: str = REPLACE_ONE,
 ) -> float:
     """The largest m = k R/s at which the exact minimiser with the l2 tilt is (epsilon, delta)-DP.
@@ -276,8 +242,9 @@ def ball_shift(
         Dimensions, including a constant feature.
     r : float
         R^2/Lambda.
-    loss : {"logistic", "clipped_logistic", "log_cosh"}
-    slope : float
+    loss : str
+        One of `dp.proofs.curvature.SIGNS`.
+    slope : float, optional
         The cap k of clipped logistic loss.
     adjacency : str
 

@@ -59,6 +59,16 @@ exact,
 
     delta(e) <= (K-1) (G(M)(e1) + e^e1 G(M)(e2 - J)) = (K-1) G(2M)(e - J)  for e >= J + M^2 and e2 >= e0.
 
+NOISE OF A NORM (`dp.proofs.log_concave_tilt`) is not built. With D(e) of the l2 mechanism for shifts of
+sqrt(2) R, adding would cost (K-1) D(e), as above. But the loss of removing is at most sum p_j l_j + r (1 -
+||p||^2) <= s T + r (2 s - q s^2) with T the largest of the corners' l_j. At s = 1, this is T + r
+(K-2)/(K-1). *So the step to J = 0 fails*: the other classes share p, and the Jacobian does not vanish at
+the largest slope. For Gaussian noise, ||b'||^2 is strictly convex, so a shared p loses M^2 (2 s - v^2)/4,
+whatever b' is. A norm is linear along rays. (In pure privacy, l_a <= (M/sqrt(2)) v, and the Jacobian costs
+nothing from Lambda >= 8 R^2/epsilon on.) Little would be gained, since b has d K coordinates: at epsilon 1
+and delta 1e-6, the l2 mechanism has 99 % of the Gaussian mechanism's noise with 300 coordinates, and pure
+noise of the ball has 410 %.
+
 The factor K-1 is needed where the tilt alone decides which class is likely (exact densities for three
 classes: `tests/unit/test_softmax_tilt.py`).
 """

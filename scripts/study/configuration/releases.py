@@ -62,7 +62,7 @@ def load(name):
         _check_benchmarks(values, path)
         request = Request.parsed(
             {key: values[key] for key in Request._fields if key in values}
-            | {"name": name, "schema": schema.facts, "unit": values["unit"] + _group(entry)}
+            | {"name": name, "schema": schema.facts, "unit": values["unit"] + _group(entry, values)}
             | {"taken_as_public": entry.get("premise", "")}
         )
         book = Book(values["book"], Budget.of(values["budget"]), request.unit)
@@ -215,7 +215,12 @@ def _hint(name, stated, names, source, path):
 def _schema(entry, names, format, values, path):
     """The `rows.Schema` of an entry. names: the file's columns, in order; None for unused columns."""
     _check_entry(entry)
-    if entry["source"].get("rows", values["rows"]) != values["rows"]:
+    person = values.get("person")
+    if ("rows" in values) == (person is not None):
+        raise Refused(
+            "state `rows`, or `person` to protect a person with several rows: one of them is public"
+        )
+    if person is None and entry["source"].get("rows", values["rows"]) != values["rows"]:
         raise Refused(f"source.rows: is not the {values['rows']} of the release")
     target = entry["target"]["column"] if "target" in entry else entry["label"]
     bounds, categories = entry.get("bounds", {}), entry.get("categories", {})
@@ -223,6 +228,7 @@ def _schema(entry, names, format, values, path):
     rules = entry.get("missing", {})
     coded = [key for key, rule in rules.items() if isinstance(rule, dict)]
     stated = [target, *(key for key in (*bounds, *coded) if key != "*"), *categories]
+    stated += [] if person is None else [person["column"]]
     _check_names(stated, names, entry["source"], path, "*" in bounds)
     for name, level in references.items():
         if level not in categories.get(name, ()):
@@ -238,12 +244,16 @@ def _schema(entry, names, format, values, path):
             levels = tuple(categories[name])
             reference = references.get(name, levels[0])
             columns.append(rows.Category(name, levels, reference, value, codes))
-        elif name and (name in bounds or "*" in bounds):
+        elif name and (name in bounds or ("*" in bounds and not _is_id(name, person))):
             columns.append(rows.Number(name, *bounds.get(name, bounds.get("*")), value, codes))
         else:
             columns.append(rows.Unused(title))
     used = sum(isinstance(c, rows.Number | rows.Category) and c.name != target for c in columns)
     return rows.Schema(columns, target, format, _radius(entry, used + 1))
+
+
+def _is_id(name, person):
+    return person is not None and name == person["column"]
 
 
 def _target(entry, values, missing, codes):
@@ -310,8 +320,10 @@ def _radius(entry, count):
     return 1 if radius >= longest * (1 - 1e-12) else radius / longest
 
 
-def _group(entry):
-    """The data set's `unit` in words, if the protected unit may have several rows; otherwise ""."""
+def _group(entry, values):
+    """Text appended to the unit: what is protected if a person is, or the data set's `unit`, or ""."""
+    if "person" in values:
+        return f" (a person is all rows with one {values['person']['column']!r})"
     unit = entry.get("unit")
     return f" ({unit['row']}; {unit['group']} has at most {unit['rows']} rows)" if unit else ""
 

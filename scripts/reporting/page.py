@@ -10,7 +10,7 @@ import jinja2
 
 from checks import verdicts
 from plots import style
-from reporting import answers, costs, ledger, packing, readings, road, sources
+from reporting import answers, costs, headlines, ledger, packing, readings, road, sources
 from reporting.record import recommended as recorded
 from study import paths
 from study.canonical import epsilon
@@ -96,6 +96,7 @@ def render(gathered, seed, shows, stale=None, outdated=()):
         rule=verdicts.RULE,
         outcomes=sources.OUTCOMES,
         answers=recommended,
+        headlines=[] if paths.in_study() else headlines.section(),
         recorded=[] if stale is None else recorded(stale),
         road=road.road(),
         questions=answers.shipped() if paths.in_study() else own,

@@ -115,7 +115,7 @@ def rerun(run, cores):
 
 
 def readme():
-    path = paths.HOME / "README.md"
+    path = record.FOLDER / "README.md"
     text = path.read_text(encoding="utf-8")
     path.write_text(record.in_document(text), encoding="utf-8")
 

@@ -435,6 +435,32 @@ def recommendation_files():
     return files if recommending() else []
 
 
+# Data sets of the first picture: two surveys, and simulated rows of 5 and 20 columns.
+FIRST_PICTURE = ("randhie", "fair", "separable_5", "separable_20")
+
+
+def headline_sources():
+    """The sources of listed experiments, in the experiments' order."""
+    listed = (EXPERIMENTS[name].values.get("source") for name in LISTED)
+    return [
+        name
+        for name in dict.fromkeys(listed)
+        if name and paths.BY_SOURCE(source=name) in by_source()
+    ]
+
+
+def headline_data():
+    used = {name for experiment in recommending() for name in experiment.datasets}
+    return [name for name in FIRST_PICTURE if name in used]
+
+
+def headline_files():
+    """The first screens' pictures and numbers. A study has other questions."""
+    if paths.in_study() or not LISTED:
+        return []
+    return [*(paths.HEADLINE(picture=p) for p in ("keeps", "holds", "leaks")), paths.HEADLINES()]
+
+
 def forecast_files():
     return [paths.FORECASTS()] if release_files.of_study() else []
 

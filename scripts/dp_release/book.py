@@ -111,11 +111,12 @@ class Budget(NamedTuple):
 class Begun(NamedTuple):
     """A release that has begun.
 
-    key: its secret key. spent: the book's totals, for model.json.
+    key: its secret key. spent: the book's totals, for model.json. day: when it began.
     """
 
     key: bytes
     spent: dict
+    day: str
 
 
 class Spent(NamedTuple):
@@ -459,7 +460,7 @@ class Book:
                     f"the rows are not those with which {name!r} was begun, so it cannot resume: its cost "
                     f"is spent"
                 )
-            return Begun(self._resumed(begun), _summary(self.spent(k + 1), begun))
+            return Begun(self._resumed(begun), _summary(self.spent(k + 1), begun), begun["at"])
         if not any(look.items() <= event.items() for event in self._events):
             raise Refused(UNREAD)
         self._admit(request)
@@ -483,7 +484,7 @@ class Book:
             }
         )
         disk.settle(folder / KEY)
-        return Begun(key, _summary(self.spent(), begun))
+        return Begun(key, _summary(self.spent(), begun), begun["at"])
 
     def _look(self, request, data):
         """What a `preview` line says, without its date."""

@@ -5,24 +5,37 @@ Guarantees", 2025).
 """
 
 import csv
+import hashlib
 import io
 import math
 from decimal import ROUND_CEILING, Context, Decimal
+from statistics import NormalDist
 
 from dp_privacy.accounting import Guarantee
 from dp_privacy.composition import of_group
-from dp_release import holdout
+from dp_release import files, holdout
 from dp_release.request import PUBLIC_EXAMPLE
 
-__all__ = ["card", "table_csv"]
+__all__ = ["card", "labels", "table_csv", "tradeoff"]
 
 COLUMNS = ("column", "estimate", "standard_error", "low", "high", "p_value", "says")
+ODDS = ("odds_ratio", "odds_low", "odds_high")
+ALSO = ("label", "unit", "epsilon", "rows")
+SHARES = (
+    0.01,
+    0.05,
+    0.1,
+    0.25,
+    0.5,
+)  # of false accusations, for which the card states an attack's power
 GROUPS = (2, 3, 4, 5, 10)  # rows per person for which the card states the guarantee
 KINDS = {"logistic": "logistic regression", "log_cosh": "robust linear regression (log-cosh loss)"}
 
 
 def table_csv(document: dict) -> str:
     """The regression table as CSV. Without intervals, each row has only a coefficient and a remark.
+
+    Of two classes, each row also has the odds ratio, e to the coefficient, with its interval.
 
     Parameters
     ----------
@@ -39,9 +52,15 @@ def table_csv(document: dict) -> str:
     """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(COLUMNS)
+    odds = ODDS if document["classes"] else ()
+    writer.writerow((*COLUMNS, *odds, *ALSO))
+    stated = {"epsilon": document["guarantee"]["epsilon"], "rows": document["training_rows"]}
+    words, units = labels(document), _units(document)
     for row in _rows(document):
-        values = (row[key] for key in COLUMNS)
+        name = row["column"]
+        row = row | dict(zip(ODDS, _odds(row), strict=True)) | stated
+        row |= {"label": words[name], "unit": units[name]}
+        values = (row[key] for key in (*COLUMNS, *odds, *ALSO))
         writer.writerow(f"{v:.9g}" if isinstance(v, float) else v for v in values)
     return out.getvalue()
 
@@ -52,6 +71,46 @@ def _rows(document):
     nothing = dict.fromkeys(COLUMNS) | {"says": "this method releases no interval"}
     pairs = zip(document["columns"], document["coefficients"], strict=True)
     return [nothing | {"column": name, "estimate": value} for name, value in pairs]
+
+
+def _odds(row):
+    """e to a row's estimate and to its interval's ends; infinite beyond the machine's numbers."""
+
+    def power(value):
+        if value is None:
+            return None
+        try:
+            return math.exp(value)
+        except OverflowError:
+            return math.inf
+
+    return [power(row[key]) for key in ("estimate", "low", "high")]
+
+
+def labels(document: dict) -> dict[str, str]:
+    """Column -> words for it: those of the request, otherwise its name."""
+    stated = document.get("labels", {})
+    words = {name: stated.get(name, name) for name in document["columns"]}
+    for column in document["schema"]["columns"]:
+        for level in column["values"] if column["kind"] == "category" else ():
+            name = f"{column['name']}={level}"
+            if column["name"] in stated and name in words and name not in stated:
+                words[name] = f"{stated[column['name']]}: {level}"
+    return words | {"constant": "intercept"}
+
+
+def _units(document):
+    """Column -> what its coefficient is: per unit of a number, or against a reference level."""
+    what = "log odds" if document["classes"] else document["target"]["name"]
+    units = dict.fromkeys(document["columns"], f"{what} per unit")
+    for column in document["schema"]["columns"]:
+        if column["kind"] != "category":
+            continue
+        for level in column["values"]:
+            name = f"{column['name']}={level}"
+            if name in units:
+                units[name] = f"{what} against {column['name']}={column['reference']}"
+    return units | {"constant": what}
 
 
 def card(document: dict) -> str:
@@ -78,9 +137,8 @@ def card(document: dict) -> str:
             "what a release looks like."
         )
     parts += [
-        f"{_model(document)} The model was learnt from {document['training_rows']:,} rows with "
-        f"differential privacy: {_both(guarantee, ', ')}, under "
-        f"{guarantee['adjacency']}. Everything in this folder may be published.",
+        _summary(document),
+        "Everything in this folder may be published. ![What an attacker may reach](tradeoff.png)",
         "## What is promised, and to whom",
         _promise(document),
         "## On which premises",
@@ -105,6 +163,7 @@ def card(document: dict) -> str:
                 "`model.json`: the model, with public bounds and categories of its columns, the numbers "
                 "that were released as integers, and the guarantee",
                 "`table.csv`: the coefficients; `coefficients.png`: the same as a figure",
+                "`tradeoff.png`: the largest share of true accusations, for each share of false ones",
                 "`card.md`: this page",
             ]
         ),
@@ -130,22 +189,84 @@ def _model(document):
     return f"A {kind} of `{target}`, between {low:g} and {high:g}."
 
 
+def _summary(document):
+    """What a data protection officer signs: what, about whom, by whom, and what it is worth."""
+    guarantee = document["guarantee"]
+    stated = [document.get(key) for key in ("released_by", "contact")]
+    digest = hashlib.sha256(files.written(document)).hexdigest()
+    rows = (
+        f"{document['training_rows']:,}, a public number"
+        if document["training_rows"] == document["rows"]
+        else f"{document['rows']:,}, a public number; the model learnt from {document['training_rows']:,}"
+    )
+    fields = {
+        "What": _model(document),
+        "About whom": document["unit"],
+        "Released by": ", ".join(filter(None, stated)) or "not stated",
+        "Date": document.get("date") or "not recorded",
+        "Rows": rows,
+    }
+    if document["classes"]:
+        fields["Rows of each class"] = "not released"
+    if document["holdout"] and document["classes"]:
+        fields["Rows of each class"] += ", but for the noisy share among held-out rows below"
+    fields |= {
+        "Guarantee": f"**{_both(guarantee, ', ')}, {guarantee['adjacency']}**; {_worth(guarantee)}",
+        "To check": f"`model.json` has the SHA-256 `{digest}`, which stands in the owner's book; "
+        f"`release.py check {document['name']}` compares rows and request with it. Made by code "
+        f"`{document['made_by']['code'][:12]}`, {_versions(document)}",
+    }
+    lines = ["| | |", "|---|---|"]
+    return "\n".join(lines + [f"| {key} | {_cell(value)} |" for key, value in fields.items()])
+
+
+def _worth(guarantee):
+    """The best attack's success, in words and as the distance of two normal laws as hard to tell apart.
+
+    Phi(mu/2) is the share of right answers about which of N(0, 1) and N(mu, 1) a number is from.
+    """
+    right = guarantee["meaning"]["right"]
+    guess = max(guarantee["meaning"]["prior"], 1 - guarantee["meaning"]["prior"])
+    said = (
+        f"an attacker who knows all other rows is right at most {_up(right)} in 100 times "
+        f"(without the release: {100 * guess:g})"
+    )
+    if guess != 0.5 or not 0.5 <= right < 1:
+        return said
+    mu = _above(2 * NormalDist().inv_cdf(right))
+    return f"worth {mu} standard deviations (mu) of one number with normal noise: {said}"
+
+
+def tradeoff(document: dict, false: float) -> float:
+    """The largest share of true accusations at this share of false ones, by the profile in model.json.
+
+    Each point (epsilon, delta) of the profile holds in both directions, so it bounds the power by
+    delta + e^epsilon false, and by 1 - (1 - false - delta)/e^epsilon.
+    """
+    profile = [(e, delta) for e, delta in document["guarantee"]["profile"] if e < 700]
+    bounds = (
+        min(delta + math.exp(e) * false, 1 - (1 - false - delta) / math.exp(e))
+        for e, delta in profile
+    )
+    return min(1.0, *bounds)
+
+
 def _promise(document):
     meaning = document["guarantee"]["meaning"]
     guess = max(meaning["prior"], 1 - meaning["prior"])
     probabilities, learns = _learnt(meaning["right"] - guess)
-    attacks = [
-        f"falsely accuses {100 * false:g} in 100 rows, is right about at most {_up(power)} in 100 true ones"
-        for false, power in zip(meaning["false"], meaning["power"], strict=True)
-    ]
+    exact = dict(zip(meaning["false"], meaning["power"], strict=True))
+    power = {share: min(tradeoff(document, share), exact.get(share, 1)) for share in SHARES}
     return (
         f"The unit is a row: {document['unit']}. If all values of one row changed, what is published would "
         f"come out with {probabilities} probabilities. So whoever sees it, and even knows all other rows, "
         f"{learns} about a single row. Somebody who must choose between two possible contents of a row is "
         f"right at most {_up(meaning['right'])} in 100 times; without the release, {100 * guess:g}. "
-        f"Who {'; who '.join(attacks)}.\n\n"
-        f"The guarantee is for one row. If a person, or another group, has several rows, group privacy "
-        f"leaves them less: {_groups(document['guarantee'])}."
+        f"Somebody who accuses rows of having a certain content:\n\n"
+        f"| falsely accused, of 100 | rightly accused, of 100, at most |\n|---|---|\n"
+        + "".join(f"| {100 * share:g} | {_up(value)} |\n" for share, value in power.items())
+        + "\nThe guarantee is for one row. If a person, or another group, has several rows, group privacy "
+        f"leaves them less:\n\n{_groups(document['guarantee'])}"
     )
 
 
@@ -162,15 +283,15 @@ def _groups(guarantee):
     one = Guarantee(
         *(guarantee[key] for key in ("epsilon", "epsilon", "delta", "adjacency", "reason"))
     )
-    said = []
+    lines = ["| rows of one person | epsilon | delta |", "|---|---|---|"]
     for size in GROUPS:
         epsilon, delta = of_group(one, size)
         if math.isfinite(epsilon):
             exact = (Decimal(repr(guarantee["epsilon"])) * size).normalize()
-            said.append(f"for {size} rows, epsilon = {exact:f} and delta = {_above(delta)} hold")
+            lines.append(f"| {size} | {exact:f} | {_above(delta)} |")
         else:
-            said.append(f"for {size} rows, nothing is promised")
-    return "; ".join(said)
+            lines.append(f"| {size} | nothing is promised | |")
+    return "\n".join(lines)
 
 
 def _both(guarantee, between):
@@ -213,19 +334,28 @@ def _spent(name, guarantee, spent):
 
 
 def _coefficients(document):
-    rows = _rows(document)
+    rows, words = _rows(document), labels(document)
+    odds = bool(document["classes"])
     lines = ["| column | estimate | 95 % interval | p |", "|---|---|---|---|"]
+    if odds:
+        lines = [
+            "| column | estimate | 95 % interval | odds ratio | 95 % interval | p |",
+            "|---|---|---|---|---|---|",
+        ]
     for row in rows:
+        cells = [words[row["column"]]]
+        ratio, least, most = _odds(row)
         if row["low"] is None:
-            estimate = "" if row["estimate"] is None else f"{row['estimate']:.4g}"
-            lines.append(f"| {_cell(row['column'])} | {estimate} | {row['says']} | |")
+            known = row["estimate"] is not None
+            cells += [f"{row['estimate']:.4g}" if known else "", row["says"]]
+            cells += [f"{ratio:.3g}" if known else "", "", ""] if odds else [""]
         else:
-            lines.append(
-                f"| {_cell(row['column'])} | {row['estimate']:.4g} | {row['low']:.4g} to "
-                f"{row['high']:.4g} | {_p(row['p_value'])} |"
-            )
-    unit = "log odds" if document["classes"] else f"units of `{document['schema']['target']}`"
-    text = f"In {unit}, for one unit of a column of numbers, and for a level against "
+            cells += [f"{row['estimate']:.4g}", f"{row['low']:.4g} to {row['high']:.4g}"]
+            cells += [f"{ratio:.3g}", f"{least:.3g} to {most:.3g}"] if odds else []
+            cells.append(_p(row["p_value"]))
+        lines.append(f"| {' | '.join(map(_cell, cells))} |")
+    unit = "log odds" if odds else f"units of `{document['schema']['target']}`"
+    text = f"Estimates are in {unit}, for one unit of a column of numbers, and for a level against "
     levels = [
         f"`{c['name']}={c['reference']}`" for c in document["schema"]["columns"] if "reference" in c
     ]

@@ -36,6 +36,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterable
+from decimal import Decimal
 from pathlib import Path
 from typing import Self
 
@@ -58,6 +59,7 @@ except ImportError as error:
 from dp_privacy.errors import Refused
 from dp_release import files, making, rows, using
 from dp_release.book import LINES, Book, Budget
+from dp_release.formats import Format
 from dp_release.request import Request
 
 __all__ = ["PrivateClassifier", "PrivateRegressor"]
@@ -70,7 +72,7 @@ REPEATING = tuple(
     )
 )
 NOTHING = (b"nan", b"None", b"<NA>", b"NaT")  # missing objects as text
-SPECIAL = re.compile(rb'[,"\r]')  # a cell with one of these is quoted
+SPECIAL = re.compile(rb'["\r]|\xef\xbb\xbf')  # cells with these, or with the delimiter, are quoted
 
 
 class _Private(BaseEstimator):
@@ -92,6 +94,7 @@ class _Private(BaseEstimator):
         options=None,
         holdout=None,
         premise=None,
+        decimal=".",
         spend=False,
     ):
         self.release = release
@@ -107,6 +110,7 @@ class _Private(BaseEstimator):
         self.options = options
         self.holdout = holdout
         self.premise = premise
+        self.decimal = decimal
         self.spend = spend
 
     @classmethod
@@ -226,11 +230,14 @@ class _Private(BaseEstimator):
         if len(labels) != count:
             raise Refused(f"there are {count} rows, and {len(labels)} labels")
         columns = self._columns(names)
-        schema = rows.Schema([*columns, target], target.name)
+        # The rows become a table of text, in which "," cannot be both marks.
+        format = Format(delimiter=";" if self.decimal == "," else ",", decimal=self.decimal)
+        schema = rows.Schema([*columns, target], target.name, format)
         for column, each in zip([*columns, target], [*dtypes, dtype], strict=True):
             _check_values(column)
             _check_type(column, each, label=column is target)
-        data = _table(_read(records, columns), _read_labels(labels, target))
+        cells = _read(records, columns, format), _read_labels(labels, target, format)
+        data = _table(*cells, format.separator)
         request = Request.parsed(
             {
                 "name": self.release,
@@ -329,7 +336,7 @@ class _Private(BaseEstimator):
                 f"{self.n_features_in_} features as input"
             )
         schema = self.model_.schema
-        return _read(records, [schema.columns[k] for k in schema.used])
+        return _read(records, [schema.columns[k] for k in schema.used], schema.format)
 
 
 class PrivateClassifier(ClassifierMixin, _Private):
@@ -352,11 +359,12 @@ class PrivateClassifier(ClassifierMixin, _Private):
     n_rows : int
         Public number of rows.
     columns : dict or tuple
-        Column -> (low, high), a list of categories, or a `dp_release.rows.Number` or `Category`. Two
-        numbers are bounds. A tuple gives the same bounds to all columns. Bounds and categories must not be
-        derived from the rows.
+        Column -> (low, high), a list of categories, or a `dp_release.rows.Number` or `Category`, which
+        can also state `codes` for missing cells and what replaces them. Two numbers
+        are bounds. A tuple gives the same bounds to all columns. Bounds and categories must not be derived
+        from the rows.
     target : list
-        Two public labels, the negative one first.
+        Two public labels, the negative one first, or a `dp_release.rows.Category` or `Label`.
     unit : str
         Meaning of a row in words: whom the guarantee protects.
     epsilon, delta : float
@@ -369,6 +377,8 @@ class PrivateClassifier(ClassifierMixin, _Private):
         Share of the rows held out to measure errors.
     premise : str
         How these settings were chosen: one of `dp_release.request.PREMISES`.
+    decimal : str
+        Decimal mark of numbers that are text: "." or ",".
     spend : bool
         Whether `fit` may make and pay for a new release.
 
@@ -427,6 +437,8 @@ class PrivateClassifier(ClassifierMixin, _Private):
         return self
 
     def _target(self, name):
+        if isinstance(self.target, rows.Category | rows.Label):
+            return self.target._replace(name=name)
         if len(self.target) != 2:
             what = "multiclass" if len(self.target) > 2 else "1 class"
             raise Refused(
@@ -498,7 +510,8 @@ class PrivateRegressor(RegressorMixin, _Private):
     Parameters
     ----------
     target : tuple
-        The target's public bounds (low, high). Other parameters are those of `PrivateClassifier`.
+        The target's public bounds (low, high), or a `dp_release.rows.Number`. Other parameters are those
+        of `PrivateClassifier`.
 
     Attributes
     ----------
@@ -528,7 +541,7 @@ class PrivateRegressor(RegressorMixin, _Private):
     _METHOD = "noise_aware_log_cosh"
 
     def _target(self, name):
-        return _column(name, tuple(self.target))
+        return _column(name, self.target)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -582,8 +595,15 @@ def _check_steps(steps):
             )
 
 
+def _listed(column):
+    """The values that a column lists."""
+    if isinstance(column, rows.Category):
+        return column.values
+    return (*column.negative, *column.positive) if isinstance(column, rows.Label) else ()
+
+
 def _check_values(column):
-    for value in () if isinstance(column, rows.Number) else column.values:
+    for value in _listed(column):
         if isinstance(value, str) and value != value.replace("\n", " ").strip(" \t"):
             raise Refused(
                 f"state the category {value!r} of {column.name!r} without line feeds and without spaces "
@@ -599,7 +619,7 @@ def _check_type(column, dtype, label=False):
     """
     dtype = getattr(getattr(dtype, "categories", None), "dtype", dtype)  # of a Categorical
     kind = "text" if dtype is None else _KINDS.get(dtype.kind, "of another kind")
-    values = () if isinstance(column, rows.Number) else column.values
+    values = _listed(column)
     stated = set(map(_kind, values)) or {"numbers"}
     if kind == "text" or (label and kind == "booleans" and _is_binary(column)):
         return
@@ -627,7 +647,7 @@ def _of_types(column, cells):
     Such a reader makes a number of "01" unless a cell of the same part is text. To refuse the column would
     let a record decide, so only its owner is told.
     """
-    if isinstance(column, rows.Number) or "text" not in map(_kind, column.values):
+    if "text" not in map(_kind, _listed(column)):
         return ""
     cells = [cell for cell in map(_plain, cells) if isinstance(cell, str | bool | int | float)]
     # NaN is a missing cell.
@@ -652,7 +672,7 @@ def _kind(value):
 
 
 def _is_binary(column):
-    values = () if isinstance(column, rows.Number) else column.values
+    values = _listed(column)
     return set(values) == {0, 1} and set(map(_kind, values)) == {"numbers"}
 
 
@@ -742,36 +762,40 @@ def _labels_of(y):
     return y.dtype, list(column_or_1d(y, warn=True))
 
 
-def _read(records, columns):
+def _read(records, columns, format):
     """The cells of each record, or None where the record is None."""
-    readers = [_cell_reader(column) for column in columns]
+    readers = [_cell_reader(column, format) for column in columns]
     return [
         record and [read(value) for read, value in zip(readers, record, strict=True)]
         for record in records
     ]
 
 
-def _read_labels(labels, target):
+def _read_labels(labels, target, format):
     """The cells of labels. True and False, also as text, count as stated numbers 1 and 0."""
-    cells = list(map(_cell_reader(target), labels))
+    cells = list(map(_cell_reader(target, format), labels))
     if _is_binary(target):
         cells = [{b"true": b"1", b"false": b"0"}.get(cell.lower(), cell) for cell in cells]
     return cells
 
 
-def _cell_reader(column):
+def _cell_reader(column, format):
     """A function from a value to its cell in a file, which is the same whatever the other values are.
 
-    Missing objects become a missing cell. Text such as "None" does so only if it is no category.
+    Missing objects become a missing cell. Text such as "None" does so only if it is no category. Text that
+    the encoding lacks becomes an invalid cell.
     """
-    listed = column.values if isinstance(column, rows.Category) else ()
+    listed = _listed(column)
     listed = {value.encode() for value in listed if isinstance(value, str)}
     missing = next((cell for cell in rows.EMPTY if cell not in listed), b"")
 
     def read(value):
         value = _plain(value)
         if isinstance(value, str):
-            cell = str.encode(value, errors="surrogatepass")
+            try:
+                cell = str.encode(value, format.encoding)
+            except UnicodeEncodeError:
+                return b"\0"
         elif isinstance(value, bytes):
             cell = value
         else:
@@ -781,20 +805,23 @@ def _cell_reader(column):
                 return b"\0"
             if cell in NOTHING:
                 return missing
+            if isinstance(value, int | float | Decimal) and format.decimal == ",":
+                cell = cell.replace(b".", b",")
         cell = cell.replace(b"\n", b" ").strip(b" \t")
         return missing if cell in NOTHING and cell not in listed else cell
 
     return read
 
 
-def _table(records, labels):
+def _table(records, labels, delimiter):
     """A headerless CSV file's content. A record that is None becomes an empty line, which is invalid."""
 
     def quoted(cell):
-        return b'"' + cell.replace(b'"', b'""') + b'"' if SPECIAL.search(cell) else cell
+        special = delimiter in cell or SPECIAL.search(cell)
+        return b'"' + cell.replace(b'"', b'""') + b'"' if special else cell
 
     lines = (
-        b"" if cells is None else b",".join(map(quoted, [*cells, label]))
+        b"" if cells is None else delimiter.join(map(quoted, [*cells, label]))
         for cells, label in zip(records, labels, strict=True)
     )
     return b"".join(line + b"\n" for line in lines)

@@ -5,7 +5,9 @@ Keys:
     format        FORMAT
     name, title, method, unit, premise, rows (n, public), training_rows (without held-out rows)
     schema        `rows.Schema.facts`: columns in the file's order with bounds, categories, reference
-                  levels, and replacements of missing cells; the target; the separator
+                  levels, codes and replacements of missing cells; the target; the `separator` (what
+                  requests call the delimiter) and, if they are not the default, `decimal`, `encoding`,
+                  `header` and `comment` (`dp_release.formats`)
     columns       `rows.Schema.names`, the names of the d columns of a row: `column=level` for a level
                   other than the reference level; the last is `constant`
     classes       names of the labels -1 and 1; null for a number
@@ -30,6 +32,10 @@ Keys:
                   releases, previews}, and `settings_changed`, how often the request changed after a
                   preview of the rows (absent in older models)
     made_by       {code, libraries, arithmetic} of `dp_release.making`
+    date          the day on which the release began
+    released_by, contact, labels  of the request, if it states them
+
+Models of older code have no date.
 """
 
 import json
@@ -189,9 +195,13 @@ def _check(model):
 
 
 def content(
-    request: Request, made: models.Release | holdout.Release, spent: dict, made_by: dict
+    request: Request,
+    made: models.Release | holdout.Release,
+    spent: dict,
+    made_by: dict,
+    day: str,
 ) -> bytes:
-    """The content of model.json."""
+    """The content of model.json. spent, made_by, day: of the book."""
     measured = isinstance(made, holdout.Release)
     release, paid = (made.model, made.package) if measured else (made, made.plan)
     plan, schema = release.plan, rows.from_facts(request.schema)
@@ -239,7 +249,16 @@ def content(
         },
         "spent": spent,
         "made_by": made_by,
+        "date": day,
     }
+    for key in ("released_by", "contact", "labels"):
+        if getattr(request, key):
+            document[key] = getattr(request, key)
+    return written(document)
+
+
+def written(document: dict) -> bytes:
+    """The bytes of a document's model.json. So whoever has a document knows the file's digest."""
     return (json.dumps(document, indent=1, allow_nan=False) + "\n").encode()
 
 

@@ -148,7 +148,7 @@ def preview(request: Request, book: Book, path: Path | bytes, header: bool = Tru
     make : Its example uses this.
     """
     data, schema = data_of(path), rows.from_facts(request.schema)
-    lines = rows.split_lines(data, header)
+    lines = rows.split_lines(data, header, schema.format)
     outcome = private.preview(schema, lines, request.rows, request.classes)
     with book.locked():
         book.previewed(request, data)  # before anything of the rows is shown
@@ -187,7 +187,7 @@ def make(
     path : pathlib.Path or bytes
         File of rows, or its content.
     header : bool
-        Whether the first line names the columns.
+        Whether a line names the columns: the one of the schema's `format`.
     alone : bool
         Whether the process does nothing else. If so, `guard` runs before a row is read.
 
@@ -242,21 +242,22 @@ def make(
         return _made(request, book, plan, data_of(path), header, maker)
 
 
-def _names(data, separator):
-    return rows.different(rows.header(data, separator))
+def _names(data, format):
+    return rows.different(rows.header(data, format))
 
 
 def _made(request, book, plan, data, header, maker):
     schema = rows.from_facts(request.schema)
-    lines = rows.split_lines(data, header)
+    lines = rows.split_lines(data, header, schema.format)
     names = [column.name for column in schema.columns]
-    if len(lines) != request.rows or (header and _names(data, schema.separator) != names):
+    if len(lines) != request.rows or (header and _names(data, schema.format) != names):
         raise Refused(OTHER_COUNT)
     begun = book.begin(request, data, maker)
     try:
         V, y = schema.rows(lines, request.rows)
         release = holdout.release if request.holdout else models.release
-        content = files.content(request, release(plan, V, y, begun.key), begun.spent, maker)
+        released = release(plan, V, y, begun.key)
+        content = files.content(request, released, begun.spent, maker, begun.day)
     except Exception:
         raise Refused(STOPPED) from None
     book.finish(request, content)

@@ -5,19 +5,20 @@ stored nowhere. The book records only that these rows were seen under this reque
 Bounds or categories changed after a preview depend on private rows, and the card says so.
 """
 
-import re
 from collections import Counter
 from collections.abc import Callable
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
 from dp_release import rows
+from dp_release.formats import Format, likely_encoding
 
 PRIVATE = "PRIVATE: for the owner of the rows alone. Publish nothing of this: nothing pays for it."
 EXAMPLES = 3  # maximum number of cells shown per column
-FREQUENT = 0.01  # share of the lines above which one number beyond the bounds may be a code
-DECIMAL_COMMA = re.compile(r"[+-]?\d+(\.\d{3})*,\d+")
+FREQUENT = 0.01  # share of the lines above which one extreme number may be a code
+CODES = 5  # maximum number of codes looked for at either end of a column
 
 
 class Looked:
@@ -25,12 +26,13 @@ class Looked:
 
     read: valid cells, with the clipped ones. unread: invalid cells. replaced: whether a value replaces
     missing cells. below, above: clipped numbers. others: labels that are the first class because they are
-    not listed. foreign: an invalid cell that is not UTF-8. largest: the reader's value at a bound.
+    not listed. foreign: (line, cell) of the first that is not in the file's encoding, or is rather UTF-8.
+    largest: the reader's value at a bound. within: numbers between the bounds.
     """
 
-    def __init__(self, column: rows.Column, reader: Callable, largest: int) -> None:
-        self.name, self.reader, self.largest = column.name, reader, largest
-        self.read, self.missing, self.foreign = 0, 0, None
+    def __init__(self, column: rows.Column, reader: Callable, largest: int, format: Format) -> None:
+        self.name, self.reader, self.largest, self.format = column.name, reader, largest, format
+        self.read, self.missing, self.foreign, self.within = 0, 0, None, Counter()
         self.unread, self.below, self.above, self.others = (
             Counter(),
             Counter(),
@@ -38,48 +40,92 @@ class Looked:
             Counter(),
         )
         self.replaced, self.ends, self.rest = column.missing is not None, None, False
-        self.listed = set()  # cells that are listed, even if they look missing
+        listed = ()  # cells that are listed, even if they look missing
         if isinstance(column, rows.Number):
             self.ends = rows.fraction(column.low), rows.fraction(column.high)
         elif isinstance(column, rows.Category):
-            self.listed = {str(value).encode() for value in column.values}
+            listed = column.values
         elif column.above is None:
-            self.listed = {str(value).encode() for value in (*column.positive, *column.negative)}
+            listed = (*column.positive, *column.negative)
             self.rest = not column.negative
+        self.is_missing = rows.is_missing(column.codes, format, listed)
 
-    def see(self, cell: bytes) -> None:
+    def see(self, cell: bytes, line: int = 1) -> None:
         value = self.reader(cell)
-        empty = cell.lower() in rows.EMPTY and cell not in self.listed
-        if empty and (value is None or self.replaced):
+        if self.is_missing(cell):
             self.missing += 1
         elif value is None:
-            self.unread[_text(cell)] += 1
-            if not _is_utf8(cell):
-                self.foreign = cell
+            self.unread[self._text(cell)] += 1
+            if self.foreign is None and _is_foreign(cell, self.format.encoding):
+                self.foreign = line, cell
         else:
             self.read += 1
             if self.ends:
                 size = value if isinstance(value, int) else value[1]
                 if abs(size) == self.largest:  # at a bound, or beyond
                     self._place(cell)
+                else:
+                    self.within[cell] += 1
             elif self.rest and value < 0:
-                self.others[_text(cell)] += 1
+                self.others[self._text(cell)] += 1
 
     def _place(self, cell):
-        number = rows.value_of(rows.decimal(cell))
+        number = rows.value_of(rows.decimal(self.format.plain(cell)))
         if number < self.ends[0]:
-            self.below[_text(cell)] += 1
+            self.below[self._text(cell)] += 1
         elif number > self.ends[1]:
-            self.above[_text(cell)] += 1
+            self.above[self._text(cell)] += 1
+        else:
+            self.within[cell] += 1
+
+    def _text(self, cell):
+        return cell.decode(self.format.encoding, errors="replace")
+
+    def suspects(self, lines: int) -> dict[str, int]:
+        """Numbers between the bounds that may be codes, with their counts.
+
+        Each is at more than one line of a hundred. It is beyond the middle 98 % of the other numbers, and
+        not simply the next step of their scale.
+        """
+        numbers = Counter()
+        for cell, count in self.within.items():
+            numbers[float(rows.value_of(rows.decimal(self.format.plain(cell))))] += count
+        found = _ends(numbers, max(FREQUENT * lines, 2))
+        return {f"{number:.9g}": numbers[number] for number in found}
 
 
-def _text(cell):
-    return cell.decode(errors="replace")
+def _ends(numbers, frequent):
+    """The keys of a Counter that stand apart at its ends, each counted more than `frequent` times."""
+    found = []
+    for side in (1, -1):
+        values = sorted(numbers, reverse=side > 0)
+        often = [value for value in values if numbers[value] > frequent][:CODES]
+        for k in range(len(often), 0, -1):
+            apart = set(often[:k])
+            others = [value for value in values if value not in apart]
+            total = sum(numbers[value] for value in others)
+            inner, seen = [], 0
+            for value in others:
+                if 0.01 * total <= seen + numbers[value] and seen < 0.99 * total:
+                    inner.append(value)
+                seen += numbers[value]
+            steps = sorted(abs(a - b) for a, b in pairwise(inner))
+            if steps and side * (often[k - 1] - inner[0]) > 2 * steps[len(steps) // 2]:
+                found += often[:k]
+                break
+    return found
 
 
-def _is_utf8(cell):
+def _is_foreign(cell, encoding):
+    """Whether a cell is not in this encoding, or is in UTF-8 although this one is of single bytes."""
+    if cell.isascii():
+        return False
+    return _is_in(cell, encoding) == (encoding != "utf-8" and _is_in(cell, "utf-8"))
+
+
+def _is_in(cell, encoding):
     try:
-        cell.decode()
+        cell.decode(encoding)
     except UnicodeDecodeError:
         return False
     return True
@@ -88,15 +134,16 @@ def _is_utf8(cell):
 class Preview(NamedTuple):
     """Counts of a file.
 
-    stated: the public number of lines. torn: lines with invalid quotes. uneven: these, lines with another
-    number of cells, and too long lines. widths: another number of cells -> lines. nothing: all lines that
-    become zeros. shortened: rows beyond the public radius. labels: label -> number of valid lines; empty
-    for numbers. target: position in `columns`.
+    stated: the public number of lines. torn: lines with invalid quotes. comments: lines that are comments.
+    uneven: these, lines with another number of cells, and too long lines. widths: another number of cells
+    -> lines. nothing: all lines that become zeros. shortened: rows beyond the public radius. labels: label
+    -> number of valid lines; empty for numbers. target: position in `columns`.
     """
 
     lines: int
     stated: int
     torn: int
+    comments: int
     uneven: int
     widths: Counter
     nothing: int
@@ -141,6 +188,11 @@ class Preview(NamedTuple):
                 f"In {_lines(self.torn, self.lines)} quotes are invalid. A record is one line: replace "
                 f"line feeds in quotes by spaces."
             )
+        if self.comments:
+            yield (
+                f"{_lines(self.comments, self.lines)} are comments, which count nothing, but are among the "
+                f"lines that are stated."
+            )
         for width, count in self.widths.most_common(EXAMPLES):
             yield f"{_lines(count, self.lines)} have {width:,} cells, and the header has another number."
 
@@ -171,16 +223,24 @@ def column_sentences(column: Looked, lines: int, classes: list[str] | None = Non
             )
             (most, count), *_ = numbers.most_common(1)
             if count > FREQUENT * lines:
-                said.append(
-                    f"{column.name}: {count:,} of them are {most}. If this is a code for a missing value, "
-                    f"replace it by an empty cell."
-                )
+                said.append(f"{column.name}: {count:,} of them are {most}. {_code(column, most)}")
+    for number, count in column.suspects(lines).items():
+        said.append(
+            f"{column.name}: {count:,} numbers are {number}, apart from the others. {_code(column, number)}"
+        )
     if column.others:
         said.append(
             f"{column.name}: {column.others.total():,} labels are {classes[0]!r} because they are not "
             f"listed: {_examples(column.others, counts=True)}"
         )
     return said
+
+
+def _code(column, number):
+    return (
+        f"If this is a code for a missing value, state it: "
+        f"`missing: {{{column.name}: {{codes: [{number.replace(',', '.')}]}}}}`."
+    )
 
 
 def _examples(cells, counts=False):
@@ -191,14 +251,19 @@ def _examples(cells, counts=False):
 
 def _reasons(column):
     """What is probably wrong with invalid cells."""
+    hints = Counter()
     if column.ends:
-        commas = sum(n for cell, n in column.unread.items() if DECIMAL_COMMA.fullmatch(cell))
-        if commas:
-            yield f"{column.name}: {commas:,} cells have a decimal comma: write a decimal point."
+        for cell, n in column.unread.items():
+            hints[column.format.hint(cell)] += n
+    for hint, count in hints.items():
+        if hint:
+            yield f"{column.name}: {count:,} cells have {hint}."
     if column.foreign is not None:
+        line, cell = column.foreign
+        encoding = "utf-8" if _is_in(cell, "utf-8") else likely_encoding(cell)
         yield (
-            f"{column.name}: such cells are not UTF-8, as {column.foreign.decode('latin-1')!r} in Latin-1: "
-            f"save the file as UTF-8."
+            f"{column.name}: such a cell is not {column.format.encoding.upper()}: in line {line:,} below "
+            f"the names, it is likely {cell.decode(encoding, 'replace')!r}, so set `encoding: {encoding}`."
         )
 
 
@@ -209,25 +274,27 @@ def preview(
     looked = [
         None
         if reader is None
-        else Looked(column, reader, rows.ONE if k == schema.target else schema.each)
+        else Looked(column, reader, rows.ONE if k == schema.target else schema.each, schema.format)
         for k, (column, reader) in enumerate(zip(schema.columns, schema.cells, strict=True))
     ]
-    torn = uneven = nothing = shortened = 0
+    torn = comments = uneven = nothing = shortened = 0
     widths, labels = Counter(), Counter()
     v = np.zeros(schema.d, np.int32)
-    for line in lines:
+    for number, line in enumerate(lines, 1):
         cells = schema.split(line)
         if cells is None:
             uneven += 1
             if len(line) <= schema.longest:
                 parts = rows.cells_of(line, schema.separator)
                 torn += parts is None
-                if parts is not None:
+                if parts is not None and schema.format.is_comment(parts):
+                    comments += 1
+                elif parts is not None:
                     widths[len(parts)] += 1
         else:
             for column, cell in zip(looked, cells, strict=True):
                 if column is not None:
-                    column.see(cell)
+                    column.see(cell, number)
         v[:] = 0
         label = schema.record(line, v)
         nothing += not v.any()
@@ -237,5 +304,17 @@ def preview(
     columns = [column for column in looked if column is not None]
     target = columns.index(looked[schema.target])
     return Preview(
-        *(len(lines), stated, torn, uneven, widths, nothing, shortened, labels, columns, target)
+        *(
+            len(lines),
+            stated,
+            torn,
+            comments,
+            uneven,
+            widths,
+            nothing,
+            shortened,
+            labels,
+            columns,
+            target,
+        )
     )

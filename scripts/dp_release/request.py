@@ -84,6 +84,10 @@ class Request(NamedTuple):
     title : str
     taken_as_public : str
         Doubtful facts taken as public.
+    released_by, contact : str
+        Who publishes the model, and whom readers may ask, for its card.
+    labels : dict
+        Words for the table and the figure: of a column, and of a level as `column=level`.
 
     Methods
     -------
@@ -119,6 +123,9 @@ class Request(NamedTuple):
     holdout: float | None = None
     title: str = ""
     taken_as_public: str = ""
+    released_by: str = ""
+    contact: str = ""
+    labels: dict = {}
 
     @staticmethod
     def parsed(values: dict) -> "Request":
@@ -182,7 +189,21 @@ class Request(NamedTuple):
             isinstance(self.holdout, float) and 0 < self.holdout < 1
         ):
             raise Refused("the holdout is a share of the rows, between 0 and 1")
+        self._check_words(schema)
         return self
+
+    def _check_words(self, schema):
+        for key in ("released_by", "contact"):
+            if not isinstance(getattr(self, key), str):
+                raise Refused(f"{key} is a text")
+        known = [*schema.names[:-1], *(c["name"] for c in self.schema["columns"] if "values" in c)]
+        if not isinstance(self.labels, dict):
+            raise Refused("labels are columns, or `column=level`, each with its words")
+        for key, words in self.labels.items():
+            if key not in known:
+                raise Refused(f"labels: there is no {key!r} among {', '.join(known)}")
+            if not isinstance(words, str) or not words.strip():
+                raise Refused(f"labels: {key!r} needs words")
 
     def _check_method(self):
         known = ", ".join(METHODS)
@@ -236,11 +257,20 @@ class Request(NamedTuple):
         return Fraction(str(self.epsilon)), Fraction(str(self.delta))
 
     def digest(self) -> str:
-        return hashlib.sha256(json.dumps(self._asdict(), sort_keys=True).encode()).hexdigest()
+        """A digest. Keys that older requests do not have are left out at their defaults."""
+        values = self._asdict()
+        for key in LATER:
+            if values[key] == self._field_defaults[key]:
+                del values[key]
+        return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
     def settings(self) -> str:
-        """A digest without name and title, which say nothing of what is computed."""
-        return self._replace(name="", title="").digest()
+        """A digest without name and words, which say nothing of what is computed."""
+        return self._replace(name="", title="", released_by="", contact="", labels={}).digest()
+
+
+# Keys that came later than the first books.
+LATER = ("released_by", "contact", "labels")
 
 
 def _check_option(key, value):

@@ -3,17 +3,17 @@
 Line feeds separate records. From each line and public numbers only, `Schema.rows` computes a row v of
 integers, with ||v|| <= 2^20 exactly; v stands for v 2^-20. An invalid line becomes the row of zeros with
 the label 0, which adds nothing to a gradient. A line is invalid if its number of cells is wrong, its quotes
-are invalid, or a cell has no valid number or category. To bound memory, lines of more than 64 KiB (or 200
-bytes per column, if that is more) are invalid, too. So a changed line changes only its row, and no message
-reveals its content.
+are invalid, it is a comment, or a cell has no valid number or category. To bound memory, lines of more than
+64 KiB (or 200 bytes per column, if that is more) are invalid, too. So a changed line changes only its row,
+and no message reveals its content.
 
 A number is [+-] digits [. digits] [e [+-] digits] in ASCII, between spaces or tabs. Digits may be missing
-on one side of the point. Its exact value x is clipped to public bounds [low, high] and mapped to trunc(K
-(2 x - low - high)/(high - low)), where K = floor(2^20/sqrt(c)) and c counts the numeric columns, the
-categorical columns and the constant. A category is coded as K in its own column; a reference level has no
-column. So the squared norm is at most c K^2 <= 4^20. Rows are divided by a public `radius` <= 1 and, if
-they become too long, shortened. A cell in `EMPTY` that is not a listed category is missing, and the
-column's `missing` replaces it.
+on one side of the point, which is a comma if the `Format` says so. Its exact value x is clipped to public
+bounds [low, high] and mapped to trunc(K (2 x - low - high)/(high - low)), where K = floor(2^20/sqrt(c)) and
+c counts the numeric columns, the categorical columns and the constant. A category is coded as K in its own
+column; a reference level has no column. So the squared norm is at most c K^2 <= 4^20. Rows are divided by a
+public `radius` <= 1 and, if they become too long, shortened. A cell in `EMPTY` that is no listed category
+is missing, and so is one of the column's `codes`. The column's `missing` replaces it.
 """
 
 import math
@@ -27,6 +27,7 @@ import numpy as np
 
 from dp.rows import BLOCK_ROWS, slices
 from dp_privacy.errors import Refused
+from dp_release.formats import BOM, PLAIN, Format
 
 __all__ = ["Category", "Label", "Number", "Schema"]
 
@@ -54,12 +55,15 @@ class Number(NamedTuple):
         Public bounds, exactly as written. Cells are clipped to them.
     missing : float or int or str or None
         Replaces missing cells; if None, their rows become zeros.
+    codes : tuple
+        Further values that stand for a missing cell, such as -9. They are compared as categories are.
     """
 
     name: str
     low: float | int | str
     high: float | int | str
     missing: Value | None = None
+    codes: tuple[Value, ...] = ()
 
 
 class Category(NamedTuple):
@@ -67,7 +71,7 @@ class Category(NamedTuple):
 
     Attributes
     ----------
-    name, missing
+    name, missing, codes
         As in `Number`.
     values : tuple
         Categories.
@@ -79,6 +83,7 @@ class Category(NamedTuple):
     values: tuple[Value, ...]
     reference: Value | None = None
     missing: Value | None = None
+    codes: tuple[Value, ...] = ()
 
 
 class Label(NamedTuple):
@@ -86,7 +91,7 @@ class Label(NamedTuple):
 
     Attributes
     ----------
-    name, missing
+    name, missing, codes
         As in `Number`.
     positive : tuple
         Values of the class 1.
@@ -101,6 +106,7 @@ class Label(NamedTuple):
     negative: tuple[Value, ...] = ()
     above: float | int | str | None = None
     missing: Value | None = None
+    codes: tuple[Value, ...] = ()
 
 
 class Unused(NamedTuple):
@@ -123,8 +129,8 @@ class Schema:
     target : str
         Predicted column. A `Label` or a `Category` of two values becomes -1 and 1. A `Number` is
         mapped to [-1, 1].
-    separator : bytes
-        One byte between cells.
+    format : dp_release.formats.Format
+        How the file's text stands for cells.
     radius : float or str
         Maximum norm, as a share of the largest possible: 0.001 to 1.
     constant : bool
@@ -147,7 +153,7 @@ class Schema:
         self,
         columns: Sequence[Column],
         target: str,
-        separator: bytes = b",",
+        format: Format = PLAIN,
         radius: float | str = 1,
         constant: bool = True,
     ) -> None:
@@ -156,8 +162,7 @@ class Schema:
             raise Refused("two columns have the same name: columns need different names")
         if target not in names:
             raise Refused(f"no column is the target {target!r}")
-        if len(separator) != 1 or separator in b'"\n\r+-.eE0123456789':
-            raise Refused("the separator is one byte that is in no number, such as a comma")
+        format = format.checked()
         share = fraction(radius)
         if share is None or not Fraction(1, 1000) <= share <= 1:
             raise Refused(f"the radius must be between 0.001 and 1, not {radius}")
@@ -168,17 +173,17 @@ class Schema:
         squared = 4**DIGITS / Fraction(count)
         self.each = math.floor(math.isqrt(math.floor(squared)) / share)
         self.columns, self.radius = tuple(columns), radius
-        self.separator, self.names = separator, []
+        self.format, self.separator, self.names = format, format.separator, []
         self.longest = max(LONGEST_LINE, LONGEST_CELL * len(columns))
         self.cells: list[Callable | None] = []  # per column: cell reader, None if unused
         for column in columns:
             if column.name == target:
                 self.numbers = isinstance(column, Number)
-                self.cells.append(_target(column))
+                self.cells.append(_target(column, format))
             elif isinstance(column, Unused):
                 self.cells.append(None)
             else:
-                self.cells.append(_reader(column, len(self.names), self.each))
+                self.cells.append(_reader(column, len(self.names), self.each, format))
                 self.names += _titles(column)
         self.target = names.index(target)
         self.used = [k for k, cell in enumerate(self.cells) if cell and k != self.target]
@@ -200,7 +205,7 @@ class Schema:
         return {
             "columns": columns,
             "target": self.columns[self.target].name,
-            "separator": self.separator.decode(),
+            **self.format.facts,
             "radius": self.radius,
             "constant": self.constant is not None,
         }
@@ -220,8 +225,11 @@ class Schema:
 
     def split(self, line: bytes) -> list[bytes] | None:
         """A line's cells, one per column, or None if the line is invalid."""
+        line = line.removeprefix(BOM)  # of any line, so that no line's place matters
         cells = cells_of(line, self.separator) if len(line) <= self.longest else None
-        return None if cells is None or len(cells) != len(self.cells) else cells
+        if cells is None or len(cells) != len(self.cells) or self.format.is_comment(cells):
+            return None
+        return cells
 
     def row(self, cells: Sequence[bytes], v: np.ndarray) -> bool:
         """Write the row of cells, one per column of `used`, into v (d,), which must be zero.
@@ -267,27 +275,28 @@ def from_facts(facts: dict) -> Schema:
     for each in facts["columns"]:
         rest = {key: tuple(v) if isinstance(v, list) else v for key, v in each.items()}
         columns.append(KINDS[rest.pop("kind")](**rest))
-    separator = facts["separator"].encode()
-    return Schema(columns, facts["target"], separator, facts["radius"], facts["constant"])
+    format = Format.of(facts | {"delimiter": facts["separator"]})
+    return Schema(columns, facts["target"], format, facts["radius"], facts["constant"])
 
 
 def _plain(column):
     fields = column._asdict().items()
     plain = {key: list(v) if isinstance(v, tuple) else v for key, v in fields}
-    return {key: v for key, v in plain.items() if v is not None}
+    return {key: v for key, v in plain.items() if v is not None and (key != "codes" or v)}
 
 
-def header(data: bytes, separator: bytes = b",") -> list[str]:
-    """The column names in a file's first line."""
-    return header_names(data.split(b"\n", 1)[0], separator)
+def header(data: bytes, format: Format = PLAIN) -> list[str]:
+    """The column names in a file."""
+    lines = split_lines(data, header=False)
+    return header_names(b"".join(lines[format.names_at(lines) :][:1]), format)
 
 
-def header_names(line: bytes, separator: bytes) -> list[str]:
+def header_names(line: bytes, format: Format) -> list[str]:
     """The column names in a header."""
-    cells = cells_of(line.removeprefix(b"\xef\xbb\xbf"), separator)
+    cells = cells_of(line.removeprefix(BOM), format.separator)
     if cells is None:
-        raise Refused("the file's first line is no header of column names")
-    return [cell.decode(errors="replace").strip() for cell in cells]
+        raise Refused("the line is no header of column names")
+    return [cell.decode(format.encoding, errors="replace").strip() for cell in cells]
 
 
 def different(names: list[str]) -> list[str]:
@@ -296,21 +305,22 @@ def different(names: list[str]) -> list[str]:
     return [name if counts[name] == 1 else f"column {k}" for k, name in enumerate(names, 1)]
 
 
-def split_lines(data: bytes, header: bool = True) -> list[bytes]:
-    """The lines of a file, without its header if it has one."""
+def split_lines(data: bytes, header: bool = True, format: Format = PLAIN) -> list[bytes]:
+    """The lines of a file; if one of them names the columns, only those below it."""
     lines = data.split(b"\n")
     if not lines[-1]:
         lines.pop()
-    return lines[1:] if header else lines
+    return lines[format.names_at(lines) + 1 :] if header else lines
 
 
-def records(data: bytes, separator: bytes) -> Iterator[bytes]:
+def records(data: bytes, separator: bytes, first: int = 0) -> Iterator[bytes]:
     """Yield the records of a file, in which quoted cells may hold line feeds, unlike in `split_lines`.
 
-    A line with an open quote is joined with the lines up to the quote's end. If the result is invalid or
-    longer than `LONGEST_LINE`, the line alone is a record, which is invalid.
+    first: the place, from 0, of the line with which they begin. A line with an open quote is joined with
+    the lines up to the quote's end. If the result is invalid or longer than `LONGEST_LINE`, the line alone
+    is a record, which is invalid.
     """
-    lines, k = split_lines(data, header=False), 0
+    lines, k = split_lines(data, header=False), first
     while k < len(lines):
         end = k + 1
         if _parsed(lines[k], separator) == OPEN:
@@ -381,21 +391,20 @@ def decimal(cell: bytes) -> tuple[int, int] | None:
     return (-m if sign == b"-" else m), min(e, FAR)
 
 
-def _affine(column, largest):
+def _affine(column, largest, format):
     """A function that clips a cell's number to the bounds and maps it to [-largest, largest]."""
     low, high = (_bound(column, value) for value in (column.low, column.high))
     if not low < high:
         raise Refused(f"the bounds of {column.name!r} must be [low, high] with low < high")
-    instead = None if column.missing is None else str(column.missing).encode()
-    if instead is not None and decimal(instead) is None:
+    instead = None if column.missing is None else decimal(str(column.missing).encode())
+    if instead is None and column.missing is not None:
         raise Refused(f"missing cells of {column.name!r} must become a number")
+    missing = is_missing(column.codes, format)
     common = math.lcm(low.denominator, high.denominator)
     middle, width = int((low + high) * common), int((high - low) * common)
 
     def read(cell):
-        if instead is not None and cell.lower() in EMPTY:
-            cell = instead
-        number = decimal(cell)
+        number = instead if missing(cell) else decimal(format.plain(cell))
         if number is None:
             return None
         m, e = number
@@ -443,10 +452,10 @@ def _titles(column):
     return [f"{column.name}={value}" for value in column.values if value != column.reference]
 
 
-def _reader(column, first, largest):
+def _reader(column, first, largest, format):
     """A function from a cell to (position in the row, value). A reference level has the position None."""
     if isinstance(column, Number):
-        affine = _affine(column, largest)
+        affine = _affine(column, largest, format)
 
         def number(cell):
             value = affine(cell)
@@ -459,20 +468,20 @@ def _reader(column, first, largest):
         raise Refused(f"{column.reference!r} is no category of {column.name!r}")
     levels = [value for value in column.values if value != column.reference]
     places = [levels.index(v) + first if v in levels else None for v in column.values]
-    return _looked_up(column, column.values, [(place, largest) for place in places])
+    return _looked_up(column, column.values, [(place, largest) for place in places], format)
 
 
-def _target(column):
+def _target(column, format):
     if isinstance(column, Number):
-        return _affine(column, ONE)
+        return _affine(column, ONE, format)
     if isinstance(column, Label):
-        return _label(column)
+        return _label(column, format)
     if isinstance(column, Unused) or len(column.values) != 2:
         raise Refused("the target is a column of numbers, or has two categories")
-    return _looked_up(column, column.values, (-1, 1))
+    return _looked_up(column, column.values, (-1, 1), format)
 
 
-def _label(column):
+def _label(column, format):
     if (column.above is None) == (not column.positive):
         raise Refused(
             f"{column.name!r} needs the values that are positive, or the number above which"
@@ -487,49 +496,88 @@ def _label(column):
         values = (*column.negative, *column.positive)
         labels = [-1] * len(column.negative) + [1] * len(column.positive)
         rest = None if column.negative else -1
-        return _looked_up(column, values, labels, rest)
-    threshold, instead = _bound(column, column.above), column.missing
+        return _looked_up(column, values, labels, format, rest)
+    threshold, instead = _bound(column, column.above), None
+    if column.missing is not None:
+        instead = decimal(str(column.missing).encode())
+    missing = is_missing(column.codes, format)
 
     def read(cell):
-        if instead is not None and cell.lower() in EMPTY:
-            cell = str(instead).encode()
-        number = decimal(cell)
+        number = instead if missing(cell) else decimal(format.plain(cell))
         return None if number is None else 1 if value_of(number) > threshold else -1
 
     return _remembered(read)
 
 
-def _looked_up(column, values, results, rest=None):
+def _looked_up(column, values, results, format, rest=None):
     """A function that maps cells with values[k] to results[k], and other cells to `rest`.
 
     `column.missing` replaces missing cells; without it, they give None.
     """
-    known = {_key(value): result for value, result in zip(values, results, strict=True)}
-    if not known or len(known) < len(values) or len(set(values)) < len(values):
+    keys = {_key(value, format) for value in values}
+    if not values or len(keys) < len(values) or len(set(values)) < len(values):
         raise Refused(f"the categories of {column.name!r} must be different, and at least one")
-    instead = None if column.missing is None else str(column.missing).encode()
+    place, instead = finder(values, format), None
+    missing = is_missing(column.codes, format, values)
+    if column.missing is not None:
+        instead = rest
+        found = finder(values, PLAIN)(str(column.missing).encode())
+        if found is not None:
+            instead = results[found]
+        elif rest is None or str(column.missing).lower().encode() in EMPTY:
+            raise Refused(f"missing cells of {column.name!r} must become one of its categories")
 
-    def read(cell, replaced=False):
-        for key in (cell, cell.lower() if cell.lower() in (b"true", b"false") else None):
-            if key in known:
-                return known[key]
-        number = decimal(cell)
-        if number is not None and value_of(number) in known:
-            return known[value_of(number)]
-        if cell.lower() in EMPTY:
-            return None if instead is None or replaced else read(instead, True)
-        return rest
+    def read(cell):
+        if missing(cell):
+            return instead
+        k = place(cell)
+        return rest if k is None else results[k]
 
-    if instead is not None and read(instead, True) is None:
-        raise Refused(f"missing cells of {column.name!r} must become one of its categories")
     return _remembered(read)
 
 
-def _key(value):
+def is_missing(
+    codes: Sequence[Value], format: Format, listed: Sequence[Value] = ()
+) -> Callable[[bytes], bool]:
+    """A function that says whether a cell is missing: one of the codes, or in EMPTY and not listed."""
+    for code in codes:
+        if finder(listed, PLAIN)(str(code).encode()) is not None:
+            raise Refused(f"{code!r} cannot be a category and a code for a missing cell")
+    coded, place = finder(codes, format), finder(listed, format)
+
+    def missing(cell):
+        return coded(cell) is not None or (cell.lower() in EMPTY and place(cell) is None)
+
+    return missing
+
+
+def finder(values: Sequence[Value], format: Format) -> Callable[[bytes], int | None]:
+    """A function from a cell to the place of its value among listed values, or to None.
+
+    Text is compared byte by byte, true and false without regard to case, and numbers by value.
+    """
+    known = {}
+    for k, value in enumerate(values):
+        known.setdefault(_key(value, format), k)
+
+    def find(cell):
+        if not known:
+            return None
+        if cell in known:
+            return known[cell]
+        if cell.lower() in (b"true", b"false"):
+            return known.get(cell.lower())
+        number = decimal(format.plain(cell))
+        return None if number is None else known.get(value_of(number))
+
+    return find
+
+
+def _key(value, format):
     if isinstance(value, bool):
         return str(value).lower().encode()
     if isinstance(value, str):
-        return value.encode()
+        return format.encoded(value)
     number = fraction(value)
     if number is None:
         raise Refused(f"{value!r} is no category: state text, a number, true or false")

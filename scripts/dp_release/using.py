@@ -79,13 +79,17 @@ def of_file(model: files.Model, data: bytes) -> Iterable[tuple[str, ...]]:
     --------
     dp_release.making.make : Its example uses this.
     """
-    separator = model.schema.separator
-    lines = list(rows.records(data, separator))
-    first, lines = b"".join(lines[:1]), lines[1:]
-    if not lines and b"\r" in first.rstrip(b"\r"):
+    format, separator = model.schema.format, model.schema.separator
+    lines = rows.split_lines(data, header=False)
+    if len(lines) == 1 and b"\r" in lines[0].rstrip(b"\r"):
         raise Refused("the file's lines end in a carriage return alone: save it with line feeds")
-    header = rows.header_names(first, separator)
-    missing = [name for name in names(model) if name not in header]
+    # New rows may come without the lines that stood above the names of the columns.
+    for form in (format._replace(header=1), format):
+        records = list(rows.records(data, separator, form.names_at(lines)))
+        header = rows.header_names(b"".join(records[:1]), form)
+        missing = [name for name in names(model) if name not in header]
+        if not missing:
+            break
     if missing:
         raise Refused(f"the file has no column {missing[0]!r}, which the model needs")
     for name in names(model):
@@ -94,12 +98,15 @@ def of_file(model: files.Model, data: bytes) -> Iterable[tuple[str, ...]]:
                 f"the file has {header.count(name)} columns {name!r}, which the model needs: columns need "
                 f"different names"
             )
+    lines = records[1:]
     places = [header.index(name) for name in names(model)]
     yield ("prediction",) if model.classes is None else ("prediction", "probability")
     for start in range(0, len(lines), BLOCK):
         cells = [rows.cells_of(line, separator) for line in lines[start : start + BLOCK]]
         records = [
-            [each[k] for k in places] if each and len(each) == len(header) else None
+            [each[k] for k in places]
+            if each and len(each) == len(header) and not format.is_comment(each)
+            else None
             for each in cells
         ]
         yield from _said(model, scores(model, design(model, records)))

@@ -6,7 +6,6 @@
 #     python published_table.py [folder for model.json, card.md, table.csv and survey.book]
 
 # %% The rows: 6,366 answers to a 1974 magazine survey, one per woman (Fair, J. Political Economy 1978)
-import json
 import sys
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from statsmodels.datasets import fair
 
 from dp_release.card import card, table_csv
 from dp_release.estimators import PrivateClassifier
+from dp_release.files import written
 from dp_release.request import PUBLIC_EXAMPLE
 
 OUT = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
@@ -60,7 +60,7 @@ print(table.to_string(index=False))
 
 # %% What is published: the model, its card, and the table
 document = model.model_.document
-(OUT / "model.json").write_text(json.dumps(document), encoding="utf-8")
+(OUT / "model.json").write_bytes(written(document))
 (OUT / "card.md").write_text(card(document), encoding="utf-8")
 (OUT / "table.csv").write_text(table_csv(document), encoding="utf-8")
 

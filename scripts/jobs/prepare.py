@@ -96,7 +96,7 @@ def main():
             # what every guarantee assumes to be public
             "premises": [
                 *([entry["premise"]] if "premise" in entry else []),
-                *([readers.COMPLETE] if "drop" in entry.get("missing", {}).values() else []),
+                *([readers.COMPLETE] if readers.drops(entry) else []),
                 *([readers.BOTH] if "positive" in entry else []),
                 *(step["premise"] for step in record if "premise" in step),
             ],

@@ -63,7 +63,7 @@ def preparation_price(experiment, spec, draws):
     grid[0, 0].plot([], [], linestyle="", label="without privacy (first line: 100 %)", **LIMIT)
     note = f"mean and 95 % interval over {experiment.repetitions}"
     look = {"title": note, "title_fontsize": "small", "alignment": "left"}
-    fig.legend(loc="outside lower left", ncols=len(series) + 1, **look)
+    fig.legend(loc="outside lower left", ncols=2, **look)
     return fig
 
 

@@ -1,4 +1,4 @@
-"""Figures of the noise that accounting methods need, and of released programs' guarantees."""
+"""Figures of noise, by accounting method and by law, and of released programs' guarantees."""
 
 import math
 
@@ -83,6 +83,63 @@ def released_code(experiment, spec, path):
     handles = [
         Line2D([], [], marker=marker, color=colour, linestyle="", label=LEGEND[key], markersize=6)
         for key, (marker, colour) in MARKS.items()
+    ]
+    fig.legend(handles=handles, loc="outside lower left", ncols=2)
+    return fig
+
+
+# law -> (name, colour, marker, line style)
+LAWS = {
+    "gaussian": ("Gaussian", "#D55E00", "", "--"),
+    "l2": ("l2 mechanism: rows in a ball", "#0072B2", "o", "-"),
+    "box": ("box: numbers within bounds (pure)", "#009E73", "s", "-"),
+    "hull": ("hull: one-hot blocks of {levels} (pure)", "#CC79A7", "D", "-"),
+}
+
+
+@figure(ANALYSIS)
+def noise_laws(experiment, spec, path):
+    """Noise of each law relative to Gaussian noise against columns, and data sets as marks, per epsilon.
+
+    The analysis of the same name says what rows it is for.
+    """
+    import pandas as pd
+    from matplotlib.lines import Line2D
+
+    frame = pd.read_csv(path)
+    levels = int(frame[(frame["law"] == "hull") & frame["dataset"].isna()]["columns"].min())
+    epsilons = list(dict.fromkeys(frame["epsilon"]))
+    fig, grid = style.figure(
+        4.9 * len(epsilons), 5.0, ncols=len(epsilons), sharey=True, squeeze=False
+    )
+    for axes, epsilon in zip(grid[0], epsilons, strict=True):
+        own = frame[frame["epsilon"] == epsilon]
+        axes.axhline(1, color=LAWS["gaussian"][1], linestyle=LAWS["gaussian"][3])
+        for law, rows in own[own["dataset"].isna()].groupby("law"):
+            _, colour, _, line = LAWS[law]
+            axes.plot(rows["columns"], rows["ratio"], color=colour, linestyle=line)
+        for row in own[own["dataset"].notna()].to_dict("records"):
+            _, colour, marker, _ = LAWS[row["law"]]
+            look = {"color": colour, "marker": marker, "markersize": 6, "markeredgecolor": "white"}
+            axes.plot(row["columns"], row["ratio"], **look, zorder=3)
+            name = f"  {row['dataset'].replace('_', ' ')}"
+            turned = 60 if row["law"] == "l2" else -60  # the other curves are below that of l2
+            place = row["columns"], row["ratio"]
+            axes.text(
+                *place, name, rotation=turned, rotation_mode="anchor", fontsize=7, va="center"
+            )
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        style.plain_ticks(axes, [1, 3, 10, 30, 100, 300], share=0.05)
+        axes.set_title(rf"$\varepsilon$ = {epsilon:g}", loc="left")
+        axes.set_xlabel("columns")
+    grid[0, 0].set_ylabel("noise / Gaussian noise, root mean square")
+    fig.suptitle(spec["title"], x=0.01, ha="left")
+    handles = [
+        Line2D(
+            [], [], color=colour, linestyle=line, marker=marker, label=name.format(levels=levels)
+        )
+        for name, colour, marker, line in LAWS.values()
     ]
     fig.legend(handles=handles, loc="outside lower left", ncols=2)
     return fig

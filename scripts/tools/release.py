@@ -66,7 +66,10 @@ def make(arguments):
     from plots import releases as figures
     from plots import style
 
-    style.save(figures.coefficients(document), folder / "coefficients.png")
+    coefficients = figures.coefficients(document, card.labels(document))
+    style.save(coefficients, folder / "coefficients.png")
+    true = [card.tradeoff(document, k / 200) for k in range(201)]
+    style.save(figures.tradeoff(document, true), folder / "tradeoff.png")
     for file, text in (("table.csv", card.table_csv(document)), ("card.md", card.card(document))):
         with atomic(folder / file) as handle:
             handle.write(text)

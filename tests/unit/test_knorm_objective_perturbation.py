@@ -150,9 +150,9 @@ def test_the_tilt_pays_from_its_own_part_of_epsilon(tolerance):
 
 def test_the_rule_grows_with_the_noise():
     asked = {"epsilon": 1.0, "delta": 1e-6, "body": "ball"}
-    assert 1000 * MECHANISM.rule_lambda(1000, 5, **asked) == pytest.approx(3)
+    assert 1000 * MECHANISM.rule_lambda(1000, 5, **asked) == pytest.approx(4)
     n_lambda = 1000 * MECHANISM.rule_lambda(1000, 400, **asked)
-    scale = MECHANISM.plan(1000, 400, lam=3 / 1000, **asked).scale
+    scale = MECHANISM.plan(1000, 400, lam=4 / 1000, **asked).scale
     assert n_lambda == pytest.approx(scale * math.sqrt(400 * 401) / 20, rel=1e-3)
 
 

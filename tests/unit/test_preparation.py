@@ -27,6 +27,10 @@ CHAINS = {
         ("scale_by_constants", {"x0": [3, 0.1], "x1": [0, 20]}),
         ("row_norm", {}),
     ],
+    "one_hot": [
+        ("scale_to_bounds", {"x0": [-3, 5], "x1": [0, 1e-3]}),
+        ("one_hot", {"groups": [["x0", "x1"]]}),
+    ],
     "intercept": [("clip", {"radius": 2}), ("constant_feature", {})],
     "renormalised intercept": [
         ("row_norm", {}),
@@ -60,6 +64,7 @@ def test_rows_are_written_over_where_that_is_allowed(steps):
 PUBLIC = {
     "scale_by_constants": {"x0": [3, 0.1], "x1": [0, 20]},
     "scale_to_bounds": {"x0": [-3, 5], "x1": [0, 1e-3]},
+    "one_hot": {"groups": [["x0", "x1"]]},
     "row_norm": {},
     "clip": {"radius": 2},
     "constant_feature": {},
@@ -68,6 +73,8 @@ PUBLIC = {
 
 
 def apply(name, data, **options):
+    if name == "one_hot":
+        data = data._replace(column_bounds=(1e6, 1e6))
     if STEPS[name].random:
         options["rng"] = np.random.default_rng(5)
     return STEPS[name].apply(data, **options)
@@ -333,3 +340,27 @@ def test_a_column_may_have_any_name(step):
     table = Table(np.array([[1.0, 2.0]]), np.ones(1, np.int8), ("table", "rng"))
     scaled = STEPS[step].apply(table, **{"table": [0, 4], "rng": [0, 4]})
     assert scaled.X.tolist() == [[-0.5, 0] if step == "scale_to_bounds" else [0.25, 0.5]]
+
+
+def test_one_hot_columns_of_a_file_become_blocks():
+    """A one-hot row stays. Any other keeps the largest entry of a group, so the block holds for it."""
+    X = np.array([[5.0, 0, 1, 0, 1], [0.0, 0, 0, 0, 0], [9.0, 1, 1, -1, 0.5], [2.0, 0.5, -1, 0, 1]])
+    table = Table(X, np.array([1, -1, 1, 1]), ("a", "p", "q", "r", "s"))
+    bounds = ("scale_to_bounds", {"a": [0, 10], "*": [-1, 1]})
+    groups = ("one_hot", {"groups": [["p", "q", "r"]]})
+    made, record = prepare(table, [bounds, groups, ("constant_feature", {})])
+    assert made.blocks == ((1, 2, 3),) and made.column_bounds == (1.0,) * 6
+    assert made.bound == pytest.approx(2)  # a, one of the group, s and the constant
+    np.testing.assert_array_equal(made.X[:2, 1:5], X[:2, 1:])
+    np.testing.assert_array_equal(made.X[2:, 1:5], [[1, 0, 0, 0.5], [0, -1, 0, 1]])
+    assert not record[1]["private_rows"]
+    shorter, _ = prepare(table, [bounds, groups, ("clip", {"radius": 1})])
+    assert shorter.blocks == made.blocks and shorter.bound == 1
+    for wrong, message in (
+        ([["p", "z"]], "no such column: 'z'"),
+        ([["p", "q"], ["q", "r"]], "'q' is in two groups"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            prepare(table, [bounds, ("one_hot", {"groups": wrong})])
+    with pytest.raises(ValueError, match="no bounds"):
+        prepare(table, [groups, ("row_norm", {})])

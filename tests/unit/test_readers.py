@@ -67,7 +67,10 @@ def test_only_the_columns_with_bounds_are_read_in_their_order(write):
     np.testing.assert_array_equal(table.X, [[1, 2], [3, 4]])
 
 
-NO_ROW = ": delete lines that are no rows, such as notes below the table"
+NO_ROW = (
+    ": delete lines that are no rows, such as notes below the table, or set `comment` to the text with "
+    "which they begin"
+)
 
 
 @pytest.mark.parametrize(
@@ -120,20 +123,17 @@ NO_ROW = ": delete lines that are no rows, such as notes below the table"
         ("a,b,y\n1,2,yes\n3,4,no\n\nSource: x\n", f"t.csv: row 5 has 1 cell, the header 3{NO_ROW}"),
         (
             "Table 1\n\na,b,y\n1,2,yes\n3,4,no\n",
-            "t.csv: has no column 'y' in row 1; row 3 has it: delete the lines above row 3",
-        ),
-        (
-            "sep=,\na,b,y\n1,2,yes\n",
-            "t.csv: has no column 'y': row 1 is 'sep=,', for spreadsheets: delete this line",
+            "t.csv: has no column 'y' in the line of names; line 3 has it: set `header: 3`",
         ),
         (
             "sep=;\na;b;y\n1;2;yes\n",
-            "t.csv: has no column 'y': row 1 is 'sep=;', for spreadsheets: delete this line",
+            "t.csv: has no column 'y'; its cells seem to be separated by \";\": "
+            'set `delimiter: ";"`',
         ),
         *(
             (
                 f'a,b,y\n1,"{cell}",yes\n3,4,no\n',
-                f"t.csv: column 'b', row 2: {cell!r} is not a number: it has a decimal comma, or commas "
+                f"t.csv: column 'b', row 2: {cell!r} is not a number: it has a decimal comma, or marks "
                 f"between thousands; write numbers in the file like 1234.5",
             )
             for cell in ("49,5", "-0,25", "1.234,5", "1 234,5", "1,234,567.8", "1'234,5")
@@ -172,14 +172,14 @@ NO_ROW = ": delete lines that are no rows, such as notes below the table"
         ("a,b,y\n1,2,yes\n3,4,?\n", "t.csv: column 'y', row 3: the label is missing"),
         pytest.param(
             b"a,b,y\n1,2,\xe9\n",
-            "t.csv: is not UTF-8 text: row 2, column 3 is likely '\u00e9' in Latin-1; save the file as "
-            "UTF-8",
+            "t.csv: is not UTF-8 text: row 2, column 3 is likely '\u00e9'; set `encoding: latin-1`, or "
+            "save the file as UTF-8",
             id="Latin-1",
         ),
         pytest.param(
             b'a,b,y\n1,"2\n3",yes\n4,m\x92x,no\n',
-            "t.csv: is not UTF-8 text: row 3, column 2 is likely 'm\u2019x' in Windows-1252; save the file "
-            "as UTF-8",
+            "t.csv: is not UTF-8 text: row 3, column 2 is likely 'm\u2019x'; set `encoding: cp1252`, or "
+            "save the file as UTF-8",
             id="Windows-1252",
         ),
         (

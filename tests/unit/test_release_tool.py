@@ -96,7 +96,7 @@ def test_a_release_from_its_first_refusal_to_a_correction(folder):
     command(folder, "preview", "again")
     command(folder, "make", "again", "--out", "releases/again")
     there = {str(path.relative_to(folder)) for path in (folder / "releases").rglob("*.*")}
-    names = ("card.md", "coefficients.png", "model.json", "table.csv")
+    names = ("card.md", "coefficients.png", "model.json", "table.csv", "tradeoff.png")
     assert there == {f"releases/{name}/{file}" for name in ("again", "clinic") for file in names}
 
 

@@ -170,7 +170,21 @@ def test_numbers_other_separators_and_packed_files(loaded):
         ({"source": {"csv": "no.csv"}}, {}, "no file"),
         ({"source": {"csv": ["a.csv", "b.csv"]}}, {}, "one file"),
         ({"source": {"csv": "clinic.parquet"}}, {}, "save the table as CSV"),
-        ({"source": {"csv": "clinic.csv", "comment": "#"}}, {}, "every line as a row"),
+        ({"source": {"csv": "clinic.csv", "member": "a"}}, {}, "source.member: .*unpack it"),
+        ({"source": {"csv": "clinic.csv", "decimal": ","}}, {}, "source.decimal: .* the delimiter"),
+        ({"source": {"csv": "clinic.csv", "encoding": "gbk"}}, {}, "source.encoding: .* as UTF-8"),
+        (
+            {"source": {"csv": "clinic.csv", "header": 2, "names": ["a", "b"]}},
+            {},
+            "source.header: .* keep one of both",
+        ),
+        ({"source": {"csv": "clinic.csv", "separator": ";"}}, {}, "'separator' is called 'delim"),
+        ({"missing": {"agee": {"codes": [-9]}}}, {}, "no column 'agee'; did you mean 'age'"),
+        (
+            {"missing": {"ward": {"codes": ["icu", "surgery"]}}},
+            {},
+            "'surgery' cannot be a category",
+        ),
         ({"source": {"csv": "clinic.csv", "rows": 4}}, {}, "is not the 3"),
         ({"source": {"sklearn": "wine"}}, {}, "one file"),
         ({"bounds": {"agee": [1, 2]}}, {}, "no column 'agee'; did you mean 'age'"),
@@ -230,22 +244,17 @@ def test_a_name_that_occurs_twice_is_refused_if_it_is_used(loaded):
 @pytest.mark.parametrize(
     ("header", "message"),
     [
-        ("sep=,\nid,age,ward,visits,readmitted", "its line 2 has all names, and line 1 is 'sep='"),
-        (
-            "\ufeffsep=,\nid,age,ward,visits,readmitted",
-            "its line 2 has all names, and line 1 is 'sep='",
-        ),
         (
             "Table 4: visits, by age\nprovisional\n\nid,age,ward,visits,readmitted",
-            "its line 4 has all names, and line 1 is no header: delete the lines above",
+            "no column 'readmitted' in its line of names; line 4 has all: set `header: 4`",
         ),
         (
             'Table 4, "provisional" \nid,age,ward,visits,readmitted',
-            "its line 2 has all names, and line 1 is no header: delete the lines above",
+            "no column 'readmitted' in its line of names; line 2 has all: set `header: 2`",
         ),
         ("1,33,never read,2,yes", "no column 'readmitted': is the first line a header?"),
         ('a "b"', "no column 'readmitted': its first line is no header of column names"),
-        ("id,age,ward,visits,\udcfcber", "no column 'readmitted', and its header is not UTF-8"),
+        ("id,age,ward,visits,\udcfcber", "its header is not UTF-8: set `encoding: latin-1`"),
         (
             "id,age,ward,visits,readmitted\r1,33,x,never read,yes",
             "no column 'readmitted', and its lines end in a carriage return alone",

@@ -1,6 +1,7 @@
 """Tests model.json and what follows from it: coefficients in columns' units, table, card, figure."""
 
 import csv
+import hashlib
 import io
 import json
 
@@ -68,7 +69,9 @@ def made():
                 patch.setattr(files, "PROFILE", (1.0,))
                 if not previews:  # the best attack takes seconds to compute
                     patch.setattr(files.meaning, "meaning", lambda profile: MEANING)
-                content = files.content(request, release, SPENT | {"previews": previews}, MADE_BY)
+                content = files.content(
+                    request, release, SPENT | {"previews": previews}, MADE_BY, "2026-11-28"
+                )
             cache[key] = json.loads(content), files.parse(content)
         return cache[key]
 
@@ -163,9 +166,9 @@ def test_the_card_promises_no_more_than_holds(made):
     assert text(epsilon=1.0000001).count("epsilon = 1.0000001") == 3
     # For 2 and 10 rows, delta is 1e-6 (1 + e) and 1e-6 (e^10 - 1)/(e - 1) = 0.01282, rounded up. At
     # epsilon 3, delta for 10 rows exceeds 1.
-    for part in ("for 2 rows, epsilon = 2 and delta = 3.72e-06", "= 10 and delta = 0.0129 hold"):
+    for part in ("| 2 | 2 | 3.72e-06 |", "| 10 | 10 | 0.0129 |"):
         assert part in text()
-    assert "for 10 rows, nothing is promised" in text(epsilon=3.0)
+    assert "| 10 | nothing is promised | |" in text(epsilon=3.0)
     assert "The guarantee is for one row" in text()
     assert "disks and backups may keep it" in text()
     counted = "That every row was used: some may have a missing or unknown cell. "
@@ -183,6 +186,78 @@ def test_the_card_promises_no_more_than_holds(made):
     held = {"rows": 80, "records": 83.4, "error": 0.2, "low": 0.1, "high": 0.3, "positives": 0.5}
     own = text(holdout=held)
     assert "About 80 of them" in own and "nobody is told how many" not in own
+
+
+def test_the_summary_says_by_whom_when_and_how_to_check(made):
+    document, _ = made("classes", "noise_aware_logistic")
+    stated = document | {"released_by": "A clinic", "contact": "dpo@example.org"}
+    summary = card.card(stated).partition("## What is promised")[0]
+    digest = hashlib.sha256(files.written(stated)).hexdigest()
+    for part in (
+        *(
+            "A clinic, dpo@example.org",
+            "2026-11-28",
+            f"SHA-256 `{digest}`",
+            "| Rows | 400, a public",
+        ),
+        *("Rows of each class | not released", "yes against no", "**epsilon = 1, delta = 1e-06"),
+        # Phi(mu/2) = 0.6
+        *("worth 0.507 standard deviations (mu)", "right at most 60 in 100 times"),
+    ):
+        assert part in summary, part
+    older = {key: value for key, value in document.items() if key != "date"}
+    assert "not recorded" in card.card(older) and "Released by | not stated" in card.card(older)
+
+
+def test_the_trade_off_is_a_bound_and_close_to_the_best_attack(made):
+    schema = rows.Schema((*COLUMNS, TARGETS["classes"]), "ill")
+    values = {"name": "r", "schema": schema.facts, "rows": N, "unit": "a person", "epsilon": 1.0}
+    values |= {"delta": 1e-6, "method": "noise_aware_logistic", "premise": "public example"}
+    plan = Request.parsed(values).plan()
+    guarantee = {"profile": [[e, plan.delta_at(e)] for e in files.PROFILE]}
+    for false in (0.0, 1e-3, 0.01, 0.05, 0.3, 0.6, 0.95, 1.0):
+        actual = card.tradeoff({"guarantee": guarantee}, false)
+        best = meaning.power(plan.guarantee().profile, false)
+        assert best - 1e-9 <= actual <= min(1, best + 0.02)
+
+
+def test_labels_and_odds_ratios_are_in_table_card_and_figure(made):
+    document, _ = made("classes", "noise_aware_logistic", epsilon=20.0)
+    document = document | {"labels": {"age": "Age | years", "ward": "Ward", "ward=d": "Dialysis"}}
+    results = list(csv.DictReader(io.StringIO(card.table_csv(document))))
+    assert [row["label"] for row in results] == [
+        "Age | years",
+        "Ward: a|b",
+        "Dialysis",
+        "intercept",
+    ]
+    assert [row["unit"] for row in results] == [
+        *("log odds per unit", "log odds against ward=c", "log odds against ward=c", "log odds"),
+    ]
+    for row in results:
+        for odds, value in (("odds_ratio", "estimate"), ("odds_low", "low"), ("odds_high", "high")):
+            assert float(row[odds]) == pytest.approx(np.exp(float(row[value])), rel=1e-7)
+        assert (row["epsilon"], row["rows"]) == ("20", "400")
+    assert "| Age \\| years |" in card.card(document) and "| Dialysis |" in card.card(document)
+    figure = figures.coefficients(document, card.labels(document))
+    assert list(drawn(figure)) == ["Dialysis", "Ward: a|b", "Age | years"]
+    plt.close(figure)
+    numbers = card.table_csv(made("numbers", "gaussian_objective_perturbation")[0])
+    assert "odds" not in numbers and "cost per unit" in numbers
+
+
+def test_words_are_checked_and_leave_older_digests_alone():
+    schema = rows.Schema((*COLUMNS, TARGETS["classes"]), "ill")
+    values = {"name": "r", "schema": schema.facts, "rows": N, "unit": "a person", "epsilon": 1.0}
+    values |= {"delta": 1e-6, "method": "noise_aware_logistic", "premise": "public example"}
+    plain = Request.parsed(values)
+    # Made before these keys existed.
+    assert plain.digest() == "ed908e46d0f1c80ed42727d8613cc5cd86f15c82f4ee160c2db2730405895b6d"
+    worded = Request.parsed(values | {"contact": "x", "labels": {"ward=a|b": "A"}})
+    assert worded.digest() != plain.digest() and worded.settings() == plain.settings()
+    for labels in ({"wards": "W"}, {"ill": "I"}, {"age": " "}, {"age": 3}, ["age"]):
+        with pytest.raises(Refused, match="labels"):
+            Request.parsed(values | {"labels": labels})
 
 
 def drawn(figure):

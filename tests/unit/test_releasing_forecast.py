@@ -283,7 +283,7 @@ def test_a_preview_by_hand():
     assert age.unread == {"41 (HIV+)": 1} and ward.unread == {"c": 1} and ward.read == 7
     assert (ill.read, ill.missing, ill.replaced) == (7, 1, False) and not ill.unread
     said = actual.sentences(["no", "yes"])
-    code = "If this is a code for a missing value, replace it by an empty cell."
+    code = "If this is a code for a missing value, state it: `missing: {{age: {{codes: [{}]}}}}`.".format
     assert said == [
         "The file has 9 lines, and 10 are stated: a release would stop.",
         "4 lines (44.4%) of 9 would count nothing, 1 for another number of cells.",
@@ -292,9 +292,9 @@ def test_a_preview_by_hand():
         "age: 1 cells are missing, replaced by the stated value.",
         "age: 1 cells are no number or in no category, so their lines count nothing: '41 (HIV+)'",
         "age: 1 numbers are below the bounds, and are clipped.",
-        f"age: 1 of them are 17. {code}",
+        f"age: 1 of them are 17. {code(17)}",
         "age: 1 numbers are above the bounds, and are clipped.",
-        f"age: 1 of them are 95. {code}",
+        f"age: 1 of them are 95. {code(95)}",
         "ward: 7 cells are read.",
         "ward: 1 cells are no number or in no category, so their lines count nothing: 'c'",
         "ill: 7 cells are read.",
@@ -364,12 +364,14 @@ def test_a_preview_says_what_is_probably_wrong():
     columns += [rows.Number("y", 0, 1)]
     lines = [b'"1,5",weiblich,1', b'"1.234,5",weiblich,1', b"x,weiblich,1"]
     said = said_of(columns, "y", lines, None)
-    assert "age: 2 cells have a decimal comma: write a decimal point." in said
+    hint = "a decimal comma, or marks between thousands; write numbers in the file like 1234.5"
+    assert f"age: 2 cells have {hint}." in said
     said = said_of(
         columns, "y", [f"5,{sex},1".encode("latin-1") for sex in columns[1].values], None
     )
     assert (
-        "sex: such cells are not UTF-8, as 'männlich' in Latin-1: save the file as UTF-8." in said
+        "sex: such a cell is not UTF-8: in line 2 below the names, it is likely 'männlich', so set "
+        "`encoding: latin-1`." in said
     )
     lines = (
         [b"50,weiblich,1"] * 985
@@ -378,7 +380,8 @@ def test_a_preview_says_what_is_probably_wrong():
     )
     said = said_of(columns, "y", lines, None)
     assert [line for line in said if "missing value" in line] == [
-        "age: 12 of them are 999. If this is a code for a missing value, replace it by an empty cell."
+        "age: 12 of them are 999. If this is a code for a missing value, state it: "
+        "`missing: {age: {codes: [999]}}`."
     ]
     said = said_of(columns, "y", [b"5,weiblich,1,,", b'5,"a', b'b",1', b"5,weiblich,1"], None)
     assert said[1:3] == [

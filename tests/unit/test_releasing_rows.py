@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from dp_privacy.errors import Refused
 from dp_release import rows
+from dp_release.formats import Format
 from dp_release.rows import ONE, Category, Label, Number, Schema, Unused
 from lattices import from_floats
 from project import PEAK_MB, ROOT
@@ -216,9 +217,9 @@ def test_a_memory_of_cells_changes_nothing(monkeypatch):
         (((Number("a", 0, 1e300), Number("b", 0, 1)), "b"), "not a bound"),
         (((Number("a", 0, 1), Category("b", ("0", "1", "2"))), "b"), "two categories"),
         (((Category("a", ("x", "x")), Number("b", 0, 1)), "b"), "must be different"),
-        (((Unused("a"), Number("b", 0, 1)), "b", b",", 1, False), "no column is left"),
-        (((Number("a", 0, 1), Number("b", 0, 1)), "b", b"5"), "separator"),
-        (((Number("a", 0, 1), Number("b", 0, 1)), "b", b",", 2), "radius"),
+        (((Unused("a"), Number("b", 0, 1)), "b", Format(), 1, False), "no column is left"),
+        (((Number("a", 0, 1), Number("b", 0, 1)), "b", Format("5")), "delimiter"),
+        (((Number("a", 0, 1), Number("b", 0, 1)), "b", Format(), 2), "radius"),
         (((Number("a", 0, 1), Label("b", (True,))), "b"), "is true, .* quote it"),
         (((Number("a", 0, 1), Label("b", ("y",), ("n", False))), "b"), "is false, .* quote it"),
     ],

@@ -38,7 +38,7 @@ method: noise_aware_logistic
 negative: "no"
 premise: chosen without these rows
 """
-FILES = ["card.md", "coefficients.png", "model.json", "table.csv"]
+FILES = ["card.md", "coefficients.png", "model.json", "table.csv", "tradeoff.png"]
 
 
 def study(folder):

@@ -17,6 +17,7 @@ rule release:
         card="releases/{release}/card.md",
         table="releases/{release}/table.csv",
         figure="releases/{release}/coefficients.png",
+        tradeoff="releases/{release}/tradeoff.png",
     # The log is beside publishable files, so it contains one sentence if the job fails, and
     # never the cost.
     log:

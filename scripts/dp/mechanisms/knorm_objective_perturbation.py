@@ -229,15 +229,15 @@ class KNormObjectivePerturbation(Tilted):
     ) -> float:
         """Lambda = n lambda is the largest of three numbers.
 
-        3 R^2/epsilon (log_cosh: 4, with an offset 6; half of this under add-remove), the least at which the
-        Jacobian costs nothing, and N R/20, with N the tilt's root mean square. With an offset, epsilon is
-        what the class rate leaves.
+        4 R^2/epsilon (with an offset 6; half of this under add-remove), the least at which the Jacobian
+        costs nothing, and N R/20, with N the tilt's root mean square. With an offset, epsilon is what the
+        class rate leaves.
         """
         p = Parameters(**self.defaults() | options)
         epsilon -= rate_epsilon(epsilon, p)
         vars(p).update(epsilon=epsilon, delta=delta, bound=bound)
         n, loss, R = p.public_n or n, self._kind(p), bodies(d, p)[0].radius
-        usual, free = (4, 4) if loss.loss.residual else (6 if p.offset == "paid" else 3, 2)
+        usual, free = 6 if p.offset == "paid" else 4, 4 if loss.loss.residual else 2
         unit = R * R / (epsilon * parts(p))
         share = self.share(n, d, usual * unit / n, R, loss.loss, p.tolerance)
         n_lambda = max(usual, free / max(1 - share, 1e-3)) * unit

@@ -19,13 +19,14 @@ from typing import NamedTuple
 from dp_privacy.errors import Refused
 from dp_release import making, rows
 from dp_release.book import MODEL, Book, Budget
+from dp_release.formats import BOM, Format, likely_encoding
 from dp_release.request import BENCHMARKED, CHOSEN_WITHOUT, PUBLIC_EXAMPLE, Request
 from study import paths
 from study.configuration.release_files import download, downloads, read
 from study.configuration.release_files import entry as data_set
 from study.configuration.validation import nearest, problem, read_yaml
 from study.data.preparation import STEPS
-from study.data.readers import other_delimiter
+from study.data.readers import missing_rule, other_delimiter
 
 TOP = 50  # number of lines in which a header is sought that is not the first line
 SUFFIXES = (".parquet", ".pkl", ".pickle", ".zip", ".xz", ".bz2", ".tgz", ".tar.gz")
@@ -49,9 +50,12 @@ def load(name):
         path = _path(entry)
         source = entry["source"]
         header = "names" not in source
-        separator = source.get("delimiter", ",").encode()
-        names = _names(path, source, separator, Path(values["book"]).expanduser() / name / MODEL)
-        schema = _schema(entry, names, separator, values, path)
+        try:
+            format = Format.of(source)
+        except Refused as error:
+            raise Refused(f"source.{error}") from None
+        names = _names(path, source, format, Path(values["book"]).expanduser() / name / MODEL)
+        schema = _schema(entry, names, format, values, path)
     except Refused as error:
         raise problem(place, values["data"], str(error)) from None
     try:
@@ -127,9 +131,8 @@ def _path(entry):
     source = entry["source"]
     if not isinstance(source.get("csv"), str):
         raise Refused("a release takes rows from one file: `source: {csv: ..}`")
-    for key in ("member", "comment"):
-        if key in source:
-            raise Refused(f"source.{key}: a release reads every line as a row: leave it out")
+    if "member" in source:
+        raise Refused("source.member: a release reads a file of its own: unpack it")
     file = source["csv"]
     if "://" in file or file.lower().endswith(SUFFIXES):
         raise Refused("a release reads a file of text, also .gz: save the table as CSV")
@@ -140,15 +143,15 @@ def _local(file):
     return Path(f"{paths.RAW}/{file}" if file in downloads() else file).expanduser()
 
 
-def _names(path, source, separator, model):
+def _names(path, source, format, model):
     """The columns of the file, in order; None if unused. model: the file of the finished release."""
     if path.is_file():
         if "names" in source:
             return source["names"]
-        first = next(_lines(path), b"")
+        top = list(islice(_lines(path), max(TOP, format.header)))
         with suppress(Refused):
-            return rows.header(first, separator)
-        return []  # the first line is no header, and perhaps another one is
+            return rows.header(b"".join(top), format)
+        return []  # the line is no header, and perhaps another one is
     if model.is_file():
         columns = json.loads(model.read_bytes())["schema"]["columns"]
         return [None if c["name"] == f"column {k}" else c["name"] for k, c in enumerate(columns, 1)]
@@ -185,34 +188,31 @@ def _check_names(stated, names, source, path, everything):
 
 def _hint(name, stated, names, source, path):
     """What is probably wrong if the file has no column of this name."""
-    known, separator = list(filter(None, names)), source.get("delimiter", ",")
+    known, format = list(filter(None, names)), Format.of(source)
     if "names" in source:
         return nearest(name, known)
     top = list(islice(_lines(path), TOP)) if path.is_file() else []
-    for k, line in enumerate(top[1:], 2):
+    for k, line in enumerate(top, 1):
         with suppress(Refused):  # no header
-            if set(stated) <= set(rows.header(line, separator.encode())):
-                separating = top[0].removeprefix(b"\xef\xbb\xbf").startswith(b"sep=")
-                above = "'sep=', for spreadsheets" if separating else "no header"
-                return (
-                    f": its line {k} has all names, and line 1 is {above}: delete the lines above"
-                )
-    other = other_delimiter(known, separator, name)
+            if set(stated) <= set(rows.header(line, format._replace(header=1))):
+                return f" in its line of names; line {k} has all: set `header: {k}`"
+    other = other_delimiter(known, format.delimiter, name)
     if other:
         return f"; its cells seem to be separated by {other}: set `delimiter: {other}`"
-    first = top[0].rstrip(b"\r\n") if top else b""
+    first = b"".join(top[format.names_at(top) :][:1]).removeprefix(BOM).rstrip(b"\r\n")
     if not known:
         return ": its first line is no header of column names"
     if b"\r" in first:
         return ", and its lines end in a carriage return alone: save it with line feeds"
-    if "\N{REPLACEMENT CHARACTER}" in first.decode(errors="replace"):
-        return ", and its header is not UTF-8: save the file as UTF-8"
+    if "\N{REPLACEMENT CHARACTER}" in first.decode(format.encoding, errors="replace"):
+        likely = likely_encoding(first)
+        return f", and its header is not {format.encoding.upper()}: set `encoding: {likely}`"
     # Without a header, the first line is a record, whose cells are private: none is listed.
     near = get_close_matches(name, known, n=1)
     return nearest(name, near) if near else ": is the first line a header?"
 
 
-def _schema(entry, names, separator, values, path):
+def _schema(entry, names, format, values, path):
     """The `rows.Schema` of an entry. names: the file's columns, in order; None for unused columns."""
     _check_entry(entry)
     if entry["source"].get("rows", values["rows"]) != values["rows"]:
@@ -220,8 +220,9 @@ def _schema(entry, names, separator, values, path):
     target = entry["target"]["column"] if "target" in entry else entry["label"]
     bounds, categories = entry.get("bounds", {}), entry.get("categories", {})
     references = values.get("reference", {})
-    missing = {k: v for k, v in entry.get("missing", {}).items() if v != "drop"}
-    stated = [target, *(key for key in bounds if key != "*"), *categories]
+    rules = entry.get("missing", {})
+    coded = [key for key, rule in rules.items() if isinstance(rule, dict)]
+    stated = [target, *(key for key in (*bounds, *coded) if key != "*"), *categories]
     _check_names(stated, names, entry["source"], path, "*" in bounds)
     for name, level in references.items():
         if level not in categories.get(name, ()):
@@ -230,35 +231,35 @@ def _schema(entry, names, separator, values, path):
     titles = [f"column {k}" if name is None else name for k, name in enumerate(names, 1)]
     titles = rows.different(titles)
     for title, name in zip(titles, names, strict=True):
-        value = missing.get(name)
+        codes, value = missing_rule(rules, name)
         if name == target:
-            columns.append(_target(entry, values, value))
+            columns.append(_target(entry, values, value, codes))
         elif name in categories:
             levels = tuple(categories[name])
             reference = references.get(name, levels[0])
-            columns.append(rows.Category(name, levels, reference, value))
+            columns.append(rows.Category(name, levels, reference, value, codes))
         elif name and (name in bounds or "*" in bounds):
-            columns.append(rows.Number(name, *bounds.get(name, bounds.get("*")), value))
+            columns.append(rows.Number(name, *bounds.get(name, bounds.get("*")), value, codes))
         else:
             columns.append(rows.Unused(title))
     used = sum(isinstance(c, rows.Number | rows.Category) and c.name != target for c in columns)
-    return rows.Schema(columns, target, separator, _radius(entry, used + 1))
+    return rows.Schema(columns, target, format, _radius(entry, used + 1))
 
 
-def _target(entry, values, missing):
+def _target(entry, values, missing, codes):
     if "target" in entry:
-        return rows.Number(entry["target"]["column"], *entry["target"]["bounds"], missing)
+        return rows.Number(entry["target"]["column"], *entry["target"]["bounds"], missing, codes)
     positive, negative = entry["positive"], values.get("negative", [])
     if isinstance(positive, dict):
         if negative:
             raise Refused(
                 "`negative` is for labels that are listed; leave it out beside `positive: {above: ..}`"
             )
-        return rows.Label(entry["label"], above=positive["above"], missing=missing)
+        return rows.Label(entry["label"], above=positive["above"], missing=missing, codes=codes)
     positive, negative = (
         tuple(labels) if isinstance(labels, list) else (labels,) for labels in (positive, negative)
     )
-    return rows.Label(entry["label"], positive, negative, missing=missing)
+    return rows.Label(entry["label"], positive, negative, missing=missing, codes=codes)
 
 
 def _check_entry(entry):
@@ -280,7 +281,8 @@ def _check_entry(entry):
                 raise Refused(f"steps: {name!r} looks at private rows without paying for it")
             if name in STEPS and STEPS[name].selects:
                 raise Refused(f"steps: {name!r} selects rows, whose number would not be public")
-    if "drop" in entry.get("missing", {}).values():
+    rules = entry.get("missing", {})
+    if "drop" in [missing_rule(rules, name)[1] for name in rules]:
         raise Refused(
             "missing: in a release, a row with a missing cell is a row of zeros, which counts nothing, "
             "unless a value takes the cell's place: leave `drop` out"

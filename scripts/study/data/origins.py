@@ -10,6 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
+from dp_release import rows as releasing
+from dp_release.formats import PLAIN, Format
 from study import paths
 from study.configuration.validation import nearest
 from study.data import readers
@@ -103,7 +105,7 @@ def _check_format(source, files):
                     f"only under a SHA-256, of {FILES} or beside its address; or save the table as CSV"
                 )
             source["sha256"] = pinned
-        for key in ("member", "delimiter", "names", "comment"):
+        for key in readers.TEXT:
             if key in source and (is_pickle(path) or is_parquet(path)):
                 raise ValueError(f"source.{key}: is for text, which {path!r} is not")
 
@@ -156,9 +158,13 @@ def content(paths):
 def _check_kind(source):
     if sum(kind in source for kind in KINDS) != 1:
         raise ValueError(f"source: needs exactly one of {', '.join(KINDS[:-1])} and {KINDS[-1]}")
-    for key in ("member", "delimiter", "names", "comment", "sha256"):
+    for key in (*readers.TEXT, "sha256"):
         if key in source and "csv" not in source:
             raise ValueError(f"source.{key}: is for 'csv' only")
+    try:
+        Format.of(source)
+    except ValueError as error:
+        raise ValueError(f"source.{error}") from None
 
 
 def _check_labels(entry):
@@ -214,15 +220,25 @@ def _check_columns(entry):
     both = set(entry.get("bounds", {})) & set(entry.get("categories", {}))
     if both:
         raise ValueError(f"categories: {min(both)!r} has bounds too; a column is one or the other")
-    for column, value in entry.get("missing", {}).items():
-        problem = _missing_problem(entry, column, value)
+    rules = entry.get("missing", {})
+    for column in rules:
+        problem = _missing_problem(entry, column, *readers.missing_rule(rules, column))
         if problem:
             raise ValueError(f"missing.{column}: {problem}")
 
 
-def _missing_problem(entry, column, value):
-    """An error message, or None, about the value that replaces a column's missing cells."""
+def _missing_problem(entry, column, codes, value):
+    """An error message, or None, about a column's codes and the value that replaces missing cells."""
     bounds, categories = entry.get("bounds"), entry.get("categories", {})
+    stated = {**categories, readers.label_column(entry): readers.listed_labels(entry)}
+    for name in stated if column == "*" else {column} & stated.keys():
+        own, _ = readers.missing_rule(entry["missing"], name)
+        try:
+            releasing.is_missing(own, PLAIN, stated[name])
+        except ValueError as error:
+            return str(error)
+    if value is None:
+        return None
     if column in categories:
         known = list(map(str, categories[column]))
         if value == "drop" and "drop" in known:
@@ -280,7 +296,7 @@ def step_problem(name, options):
 def prepared_rows(entry):
     """The number of private training rows after preparation; None if not configured."""
     selects = any(STEPS[name].selects for step in entry["steps"] for name in step)
-    selects = selects or "drop" in entry.get("missing", {}).values()
+    selects = selects or readers.drops(entry)
     source = entry["source"]
     rows = entry.get("rows") if selects else source.get("first", source.get("rows"))
     return rows and rows - round(entry.get("public_share", 0) * rows)

@@ -204,6 +204,40 @@ def scale_to_bounds(table: Table, /, **bounds) -> Table:
 
 
 @step(private_rows=False)
+def one_hot(table: Table, groups: list) -> Table:
+    """In each group of columns, all but the entry of the largest size become 0.
+
+    It declares features that the source has as columns of zeros and ones, so it changes no row of these. A
+    group then counts as one column in the bound on the norm.
+    """
+    if not table.column_bounds:
+        raise ValueError("one_hot: the columns have no bounds: it must follow `bounds`")
+    X, bounds = np.array(table.X, dtype=float), np.array(table.column_bounds)
+    declared = [column for block in table.blocks for column in block]
+    blocks, singles = list(table.blocks), np.ones(len(table.columns), dtype=bool)
+    for group in groups:
+        unknown = [name for name in group if name not in table.columns]
+        if unknown:
+            raise ValueError(f"one_hot: no such column: {unknown[0]!r}")
+        block = list(map(table.columns.index, group))
+        repeated = [name for name, column in zip(group, block, strict=True) if column in declared]
+        if repeated or len(set(block)) < len(block):
+            raise ValueError(
+                f"one_hot: {(repeated or group)[0]!r} is in two groups, or twice in one"
+            )
+        declared += block
+        blocks.append(tuple(block))
+        size = np.abs(X[:, block])
+        others = np.arange(len(block)) != size.argmax(axis=1)[:, None]
+        X[:, block] = np.where(others, 0.0, X[:, block])
+    singles[declared] = False
+    squares = [bounds[list(block)].max() ** 2 for block in blocks]
+    bound = min(table.bound, float(np.sqrt((bounds[singles] ** 2).sum() + sum(squares))))
+    kept = {"coordinate_bound": table.coordinate_bound, "column_bounds": table.column_bounds}
+    return _changed(table, X, bound, blocks=tuple(blocks), **kept)
+
+
+@step(private_rows=False)
 def row_norm(table: Table) -> Table:
     """Each row divided by its own norm: ||x|| = 1."""
     return _changed(table, normalise_rows(table.X), bound=1.0)

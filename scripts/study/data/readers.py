@@ -2,7 +2,6 @@
 
 import json
 import math
-import re
 from collections import Counter
 from difflib import get_close_matches
 from fractions import Fraction
@@ -11,11 +10,12 @@ from pathlib import Path
 import numpy as np
 
 from dp_release import rows as releasing
+from dp_release.formats import PLAIN, Format
 from study import canonical
 from study.data.preparation import Table
 from study.data.readers_idx import read_images
 from study.data.readers_sparse import read_documents
-from study.data.readers_table import first_row, read_blocks
+from study.data.readers_table import BLANK, Numbers, first_row, read_blocks
 from study.data.readers_text import brief, listed
 
 # scikit-learn's data sets with more than two classes.
@@ -26,14 +26,13 @@ BUNDLED_CLASSES = {
 }
 BUNDLED_OPTIONS = {"diabetes": {"scaled": False}}
 
-FORMAT = ("member", "delimiter", "names", "comment", "sha256")  # keys of a table's source
+TEXT = ("member", "names", *Format._fields)  # keys of a text table's source
 
-COMMAS = re.compile(r"[+-]?\d[\d.' \u00a0\u202f]*(,\d+)+(\.\d*)?")  # numbers of spreadsheets
 DROPPED = "rows dropped"
+EMPTY = tuple(cell.decode() for cell in releasing.EMPTY)  # cells that are missing, ignoring case
 # Premises of guarantees.
 BOTH = "that rows of both labels occur (data with one label are refused)"
 COMPLETE = "how many rows have no missing cell (a record that comes to lack one can change it)"
-EMPTY = ("", "nan", "na", "n/a", "null", "?")  # cell contents that count as missing
 
 
 def read(entry, dataset, counts=None):
@@ -71,15 +70,16 @@ def read(entry, dataset, counts=None):
         )
     groups = one_hot_columns(entry)
     table = Table(X, labels, tuple(columns), train_rows=train_rows, groups=groups)
+    format = Format.of(source)
     if "target" in entry:
         return table._replace(**target(labels, entry["target"]))
     if "positive" in entry:
         return table._replace(
-            y=two_classes(labels, entry["positive"], where),
+            y=two_classes(labels, entry["positive"], where, format),
             pair=label_pair(entry["positive"]),
         )
     classes = entry.get("classes") or BUNDLED_CLASSES[source["sklearn"]]
-    return table._replace(y=class_numbers(labels, classes, where), classes=tuple(classes))
+    return table._replace(y=class_numbers(labels, classes, where, format), classes=tuple(classes))
 
 
 def label_column(entry):
@@ -110,10 +110,10 @@ def one_hot_columns(entry):
     )
 
 
-def class_numbers(labels, classes, where):
+def class_numbers(labels, classes, where, format=PLAIN):
     """The index of each label in the list of public classes. Raises ValueError for other labels."""
     labels = list(map(str, labels))
-    place = matching(classes)
+    place = matching(classes, format)
     number = {label: place(label) for label in dict.fromkeys(labels)}
     unknown = next((label for label in number if number[label] is None), None)
     if unknown is not None:
@@ -124,27 +124,24 @@ def class_numbers(labels, classes, where):
     return np.fromiter(map(number.__getitem__, labels), np.int8, len(labels))
 
 
-def matching(values):
-    """A function from a cell to the index of its value among listed `values`, or to None.
+def matching(values, format=PLAIN):
+    """A function from a cell to its value's index among listed `values`, or to None, as in a release."""
+    find = releasing.finder(values, format._replace(encoding="utf-8"))
+    return lambda cell: find(cell.encode(errors="surrogatepass"))
 
-    As in a release, text is compared exactly, true and false without regard to case, and numbers by their
-    exact value: the cell 1.0 is a listed 1.
-    """
-    known = {}
-    for k, value in enumerate(values):
-        if isinstance(value, bool):
-            value = str(value).lower()
-        known.setdefault(value if isinstance(value, str) else Fraction(str(value)), k)
 
-    def index(cell):
-        if cell in known:
-            return known[cell]
-        if cell.lower() in ("true", "false"):
-            return known.get(cell.lower())
-        number = releasing.decimal(cell.encode())
-        return None if number is None else known.get(releasing.value_of(number))
+def missing_rule(rules, name):
+    """(codes, what takes a missing cell's place or None) of a column; "*" is for columns without a rule."""
+    rule = rules.get(name, rules.get("*"))
+    if isinstance(rule, dict):
+        return tuple(rule["codes"]), rule.get("is")
+    return (), rule
 
-    return index
+
+def drops(entry):
+    """Whether rows with a missing cell are left out."""
+    rules = entry.get("missing", {})
+    return any(missing_rule(rules, name)[1] == "drop" for name in rules)
 
 
 def listed_labels(entry):
@@ -164,7 +161,7 @@ def label_pair(positive):
     return f"not {first}", first
 
 
-def two_classes(labels, positive, where):
+def two_classes(labels, positive, where, format=PLAIN):
     """+1 for labels that are `positive`, -1 for others. The premise `BOTH` states that both occur.
 
     positive: a label, a list of labels, or {"above": number} for all larger numbers. `matching` says how
@@ -175,12 +172,12 @@ def two_classes(labels, positive, where):
         threshold = Fraction(str(positive["above"]))
 
         def chosen(label):
-            number = releasing.decimal(label.encode())
+            number = releasing.decimal(format.plain(label.encode()))
             if number is None:
-                raise ValueError(_no_number(label))
+                raise ValueError(_no_number(label, format))
             return releasing.value_of(number) > threshold
     else:
-        place = matching(positive if isinstance(positive, list) else [positive])
+        place = matching(positive if isinstance(positive, list) else [positive], format)
 
         def chosen(label):
             return place(label) is not None
@@ -206,7 +203,7 @@ def table_files(source):
 
 
 def _format(source):
-    return {key: source[key] for key in FORMAT if key in source}
+    return {key: source[key] for key in (*TEXT, "sha256") if key in source}
 
 
 def check_columns(entry):
@@ -253,8 +250,9 @@ def read_csv(
     numbers: whether labels are numbers. columns: the numeric features, by default all other columns.
     categories: column -> public list of categories, each of which becomes a feature "column=category" of
     zeros and ones. missing: column, or "*" for all others -> the replacement of missing cells, or "drop" to
-    leave out the row. listed_labels: labels that are not missing, such as "NA". counts: a Counter, to which
-    missing cells by column and dropped rows are added. format: see `study.data.readers_table`.
+    leave out the row, or {codes, is}, with further cells that are missing. listed_labels: labels that are
+    not missing, such as "NA". counts: a Counter, to which missing cells by column and dropped rows are
+    added. format: see `study.data.readers_table`.
 
     Raises ValueError, with file, column and row (the first line is row 1), for a missing column, a
     repeated name, a row of the wrong length, an empty cell, an unknown category, or a cell that is not a
@@ -264,6 +262,7 @@ def read_csv(
     categories = categories or {}
     missing = missing or {}
     counts = Counter() if counts is None else counts
+    own = Format.of(format)._replace(encoding="utf-8")  # of cells that are decoded
     first = None  # the columns of the first file
     blocks, labels = [], []
     problem, empty = "", {}  # the first problem; columns with empty cells but no rule for them
@@ -281,16 +280,20 @@ def read_csv(
         read = False
         for rows, values in read_blocks(path, choose, **format):
             read = True
-            block = _Block(rows, values, missing)
+            block = _Block(rows, values, missing, own)
             X = np.zeros((len(rows), len(columns) + sum(map(len, categories.values()))))
             place = len(columns)
             for j, name in enumerate(columns):
-                X[:, j] = block.take(name, _number)
+                X[:, j] = block.take(name, _number(own))
             for name, known in categories.items():
-                X[np.arange(len(rows)), place + block.take(name, _category(known), int)] = 1.0
+                level = block.take(name, _category(known, own), int, known)
+                X[np.arange(len(rows)), place + level] = 1.0
                 place += len(known)
-            take_label = (_number, float) if numbers else (_label(listed_labels), object)
-            block_labels = block.take(label, *take_label)
+            if numbers:
+                block_labels = block.take(label, _number(own))
+            else:
+                convert = _label(listed_labels, own)
+                block_labels = block.take(label, convert, object, listed_labels)
             if block.problems and not problem:
                 problem = f"{path}: {min(block.problems)[1]}"
                 if not min(block.problems)[2]:
@@ -303,7 +306,10 @@ def read_csv(
         _check_rows(path, read, format.get("names"))
     if problem:
         # Name all columns with empty cells at once, so users edit the entry once.
-        rules = ", ".join(f"{name}: drop" for name in empty)
+        rules = ", ".join(
+            f"{name}: {{codes: {json.dumps(codes)}, is: drop}}" if codes else f"{name}: drop"
+            for name, codes in empty.items()
+        )
         raise ValueError(
             f"{problem}; `missing: {{{rules}}}` leaves out the rows without a value, and another value "
             f"in place of `drop` fills them in"
@@ -331,10 +337,8 @@ def _check_names(path, known, label, columns, categories, format):
             other = None if names else other_delimiter(known, delimiter, name)
             near = get_close_matches(name, known, n=1)
             row = None if names else first_row(path, stated, **format)
-            if delimiter.join(known).startswith("sep="):
-                said = f": row 1 is {delimiter.join(known)!r}, for spreadsheets: delete this line"
-            elif row:
-                said = f" in row 1; row {row} has it: delete the lines above row {row}"
+            if row:
+                said = f" in the line of names; line {row} has it: set `header: {row}`"
             elif other:
                 said = f"; its cells seem to be separated by {other}: set `delimiter: {other}`"
             elif near:
@@ -376,68 +380,95 @@ def _joined(blocks):
 
 
 class _Block:
-    def __init__(self, rows, columns, missing):
-        self.rows, self.columns, self.missing = rows, columns, missing
+    def __init__(self, rows, columns, missing, format):
+        self.rows, self.columns, self.missing, self.format = rows, columns, missing, format
         self.kept = np.ones(len(rows), bool)
         self.counts = Counter()  # missing cells by column
-        self.problems = []  # (row, problem of a cell, whether the cell is empty)
-        self.empty = {}  # columns with empty cells but no rule for them, in order
+        self.problems = []  # (row, problem of a cell, whether the cell is missing)
+        self.empty = {}  # columns with missing cells but no rule for them, in order -> their codes
 
-    def take(self, name, convert, dtype=float):
-        """Convert the cells of a column, with one call of `convert` per distinct text."""
-        cells, rule = self.columns[name], self.missing.get(name, self.missing.get("*"))
-        if not isinstance(cells, tuple):
-            if np.isfinite(cells).all():
-                return cells
-            different, codes = np.unique(cells, return_inverse=True)
-            cells = codes, ["" if np.isnan(cell) else repr(float(cell)) for cell in different]
-        codes, texts = cells
-        values, empty, wrong = [], np.zeros(len(texts), bool), {}
-        unsaid = set()
-        for k, text in enumerate(map(str.strip, texts)):
-            try:
-                values.append(convert(text))
-            except ValueError as problem:
-                empty[k] = rule is not None and text.lower() in EMPTY
-                values.append(convert(str(rule)) if empty[k] and rule != "drop" else dtype())
-                if not empty[k]:
-                    wrong[k] = problem
-                if rule is None and text.lower() in EMPTY:
-                    unsaid.add(k)
-        bad = np.isin(np.arange(len(texts)), list(wrong))[codes]
+    def take(self, name, convert, dtype=float, listed=()):
+        """Convert the cells of a column, with one call of `convert` per distinct text.
+
+        listed: values that are not missing.
+        """
+        cells = self.columns[name]
+        codes, _ = missing_rule(self.missing, name)
+        is_missing = releasing.is_missing(codes, self.format, listed)
+
+        def missing(texts):
+            return [is_missing(text.encode(errors="surrogatepass")) for text in texts]
+
+        if not isinstance(cells, Numbers):
+            places, texts = cells[0], [text.strip(BLANK) for text in cells[1]]
+            everywhere = np.arange(len(self.rows))
+            return self._each(name, everywhere, places, texts, missing(texts), convert, dtype)
+        values, rows, places, texts = cells
+        texts = [text.strip(BLANK) for text in texts]
+        gone = missing(texts)
+        for code in codes:
+            at = np.flatnonzero(values == code)
+            rows, places = np.append(rows, at), np.append(places, np.full(len(at), len(texts)))
+            texts, gone = [*texts, str(code)], [*gone, True]
+        if len(rows):
+            values[rows] = self._each(name, rows, places, texts, gone, convert, dtype)
+        return values
+
+    def _each(self, name, rows, places, texts, gone, convert, dtype):
+        """The values of the cells texts[places] in these rows of the block. gone: missing texts."""
+        codes, rule = missing_rule(self.missing, name)
+        instead = dtype()
+        if rule not in (None, "drop") and any(gone):
+            instead = float(rule) if dtype is float else convert(str(rule))
+        values, wrong = [], {}
+        for k, text in enumerate(texts):
+            value = instead
+            if not gone[k] or rule is None:
+                try:
+                    value = convert(text)
+                except ValueError as problem:
+                    value, wrong[k] = dtype(), problem
+                else:
+                    if gone[k]:
+                        wrong[k] = f"{brief(text)!r} is a code for a missing cell"
+            values.append(value)
+        gone = np.array(gone, dtype=bool)[places]
+        bad = np.isin(places, list(wrong))
         if bad.any():
-            row = int(bad.argmax())
-            at = codes[row] % len(texts)  # the code -1 stands for the last text
-            text = f"column {name!r}, row {self.rows[row]}: {wrong[at]}"
-            self.problems.append((row, text, at in unsaid))
-        if unsaid and np.isin(codes % len(texts), list(unsaid)).any():
-            self.empty[name] = None
-        if empty.any():
-            self.counts[name] += int(empty[codes].sum())
+            first = int(np.argmin(np.where(bad, rows, len(self.rows))))
+            text = f"column {name!r}, row {self.rows[rows[first]]}: {wrong[places[first]]}"
+            self.problems.append((rows[first], text, bool(gone[first])))
+        if rule is None and gone.any():
+            self.empty[name] = codes
+        elif gone.any():
+            self.counts[name] += int(gone.sum())
             if rule == "drop":
-                self.kept &= ~empty[codes]
-        return np.array(values, dtype=dtype)[codes]
+                self.kept[rows[gone]] = False
+        return np.array(values, dtype=dtype)[places]
 
 
-def _number(text):
-    try:
-        value = canonical.parse(text)
-    except ValueError:
-        raise ValueError(_no_number(text)) from None
-    if not math.isfinite(value):
-        raise ValueError(f"{brief(text)!r} is not a finite number")
-    return value
+def _number(format):
+    def convert(text):
+        try:
+            value = canonical.parse(format.plain(text.encode(errors="replace")).decode())
+        except ValueError:
+            raise ValueError(_no_number(text, format)) from None
+        if not math.isfinite(value):
+            raise ValueError(f"{brief(text)!r} is not a finite number")
+        return value
+
+    return convert
 
 
-def _no_number(text):
+def _no_number(text, format):
     if not text:
         return "the cell is empty"
-    commas = ": it has a decimal comma, or commas between thousands; write numbers in the file like 1234.5"
-    return f"{brief(text)!r} is not a number{commas * bool(COMMAS.fullmatch(text))}"
+    hint = format.hint(text)
+    return f"{brief(text)!r} is not a number{': it has ' * bool(hint)}{hint}"
 
 
-def _category(known):
-    place = matching(known)
+def _category(known, format):
+    place = matching(known, format)
 
     def convert(text):
         number = place(text)
@@ -450,8 +481,8 @@ def _category(known):
     return convert
 
 
-def _label(values):
-    place = matching(values)
+def _label(values, format):
+    place = matching(values, format)
 
     def convert(text):
         if text.lower() in EMPTY and place(text) is None:

@@ -1,7 +1,10 @@
 """Read tables in blocks of rows: CSV text, Parquet, and pandas' pickles with a known checksum.
 
-A block has row numbers (a file's first line is row 1) and columns by name. A numeric column is an array of
-floats, with NaN for missing cells. Any other column is a pair (codes, texts) with cells texts[codes].
+A block has row numbers (a file's first line is row 1) and columns by name. A numeric column is `Numbers`.
+Any other column is a pair (codes, texts) with cells texts[codes].
+
+Polars reads the text of a block as text, and converts it by columns. If quotes in a block are not around
+whole cells, or one is closed in a later block, the csv module reads this block and all that follow.
 """
 
 import csv
@@ -9,19 +12,31 @@ import hashlib
 import importlib
 import io
 import itertools
+import os
 import re
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
+from dp_release.formats import BOM, Format, likely_encoding
 from study.data.readers_text import AGAIN, brief, open_text
 
 BLOCK = 1 << 23  # characters of a CSV file read at a time
 BLOCK_ROWS = 1 << 16
-PLAIN_DELIMITERS = (",", ";", "\t", "|", ":")
+BLANK = " \t\n\r"  # what may stand around a cell
 PICKLE = re.compile(r"\.(pkl|pickle)(\.\w+)?$")
 MAGIC = {b"\xfd7zXZ\0": "xz", b"\x1f\x8b": "gzip", b"BZh": "bz2"}
+
+
+class Numbers(NamedTuple):
+    """A numeric column: floats, and cells texts[codes] at places where they are no finite numbers."""
+
+    values: np.ndarray
+    places: np.ndarray
+    codes: np.ndarray
+    texts: list
 
 
 def is_pickle(path):
@@ -36,8 +51,8 @@ def read_blocks(path, choose, *, sha256=None, **csv_options):
     """Read a file in blocks (row numbers, columns).
 
     choose: a function from all column names to (names of numeric columns, names of text columns). If it
-    chooses no columns, rows are only counted. sha256: a pickle's checksum. csv_options: member, delimiter,
-    names and comment.
+    chooses no columns, rows are only counted. sha256: a pickle's checksum. csv_options: member, names, and
+    keys of `dp_release.formats.Format`.
     """
     if is_pickle(path):
         return _pickle_blocks(path, choose, sha256)
@@ -46,48 +61,53 @@ def read_blocks(path, choose, *, sha256=None, **csv_options):
     return _csv_blocks(path, choose, **csv_options)
 
 
-def _csv_blocks(path, choose, *, member=None, delimiter=",", names=None, comment=None):
+def _csv_blocks(path, choose, *, member=None, names=None, **keys):
+    format = Format.of(keys)
     try:
-        with _utf8(path, member, delimiter) as handle:
-            read, header = 0, names
-            if names is None:
-                for row in csv.reader(iter(handle.readline, ""), delimiter=delimiter):
-                    read += 1
-                    if row and not (comment and row[0].startswith(comment)):
-                        header = [name.strip() for name in row]
-                        break
-                else:
-                    raise ValueError(f"{path}: is empty")
+        with _decoded(path, member, format) as handle:
+            read, header = (0, names) if names else _names(path, handle, format)
             numeric, text = choose([name for name in header if name is not None])
             where = {name: header.index(name) for name in (*numeric, *text)}
             blocks = _whole_lines(handle)
             for lines in blocks:
-                while comment and names and lines.startswith(comment):
-                    lines, read = lines.partition("\n")[2], read + 1
-                names = None  # only the first block may begin with comments
-                parts = _parts(lines, delimiter)
-                if parts is None:
-                    rest = map(io.StringIO, itertools.chain([lines], blocks))
-                    rows = csv.reader(itertools.chain.from_iterable(rest), delimiter=delimiter)
-                    yield from _records(path, rows, read, header, where, text)
+                frame = _parsed(lines, format.delimiter, len(header))
+                if frame is None:
+                    rest = itertools.chain([lines], blocks)
+                    yield from _records(path, rest, read, header, where, text, format)
                     return
-                content, ends, delimiters, filled = parts
-                numbers = read + 1 + np.flatnonzero(filled)
-                read += len(filled)
-                if not len(numbers):
-                    continue
-                columns = {}
-                if where:
-                    widths = 1 + np.diff(np.searchsorted(delimiters, ends), prepend=0)
-                    if (widths != len(header)).any():
-                        bad = int(np.argmax(widths != len(header)))
-                        line = content[ends[bad - 1] + 1 if bad else 0 : ends[bad]].decode()
-                        cells = next(csv.reader([line], delimiter=delimiter))
-                        raise ValueError(_wrong_width(path, numbers[bad], cells, header))
-                    columns = _parsed(content, delimiter, len(header), where, text)
-                yield numbers, columns
+                kept, first = np.ones(len(frame), bool), frame.to_series(0)
+                if format.comment:
+                    starts = first.str.strip_chars_start().str.starts_with(format.comment)
+                    kept &= ~starts.fill_null(False).to_numpy()
+                # Only a row whose last cell is null can be empty or too short.
+                if frame.to_series(-1).null_count():
+                    rows = list(csv.reader(io.StringIO(lines), delimiter=format.delimiter))
+                    kept &= np.fromiter(map(bool, rows), bool)
+                    part = itertools.compress(enumerate(rows, 1), kept)
+                    _check_widths(path, read, part if where else (), header)
+                numbers = read + 1 + np.flatnonzero(kept)
+                read += len(frame)
+                if not kept.all():
+                    frame = frame.filter(kept)
+                if len(numbers):
+                    series = {name: frame.to_series(place) for name, place in where.items()}
+                    yield numbers, _converted(series, text, format)
     except csv.Error as error:
         raise ValueError(f"{path}: is not a CSV file ({error})") from None
+
+
+def _names(path, handle, format):
+    """The number of rows up to the line that names the columns, and the names."""
+    read, lines = 0, iter(handle.readline, "")
+    for line in lines:
+        if format.is_above(read, line.encode()):
+            read += 1
+            continue
+        row = next(csv.reader(itertools.chain([line], lines), delimiter=format.delimiter))
+        if not read:  # a mark of UTF-8 before text in another encoding
+            row[0] = row[0].removeprefix(BOM.decode(format.encoding, "replace"))
+        return read + 1, [name.strip() for name in row]
+    raise ValueError(f"{path}: is empty")
 
 
 def _whole_lines(handle):
@@ -103,33 +123,44 @@ def _whole_lines(handle):
         yield "".join(rest)
 
 
-def _parts(lines, delimiter):
-    """(bytes, ends of rows, ends of other cells, mask of rows that are not empty) of whole lines.
-
-    Empty rows are removed here, because pandas would also remove lines that contain only spaces. The result
-    is None if pandas and the csv module might disagree, such as on quotes inside a cell, or on a cell that
-    continues in the next block.
-    """
-    if delimiter not in PLAIN_DELIMITERS or "\0" in lines or lines.startswith("\ufeff"):
+def _parsed(lines, delimiter, width):
+    """Whole lines as a frame of text with a row for each record, or None if Polars does not read them."""
+    content = lines.encode()
+    if not _are_around_cells(content, delimiter):
         return None
-    content = np.frombuffer((lines if lines.endswith("\n") else lines + "\n").encode(), np.uint8)
-    ends, cells = content == ord("\n"), content == ord(delimiter)
-    if '"' in lines:
-        quotes = content == ord('"')
-        places = np.flatnonzero(quotes)
-        beside = ends | cells | quotes  # two quotes in a cell stand for one quote
-        before, behind = places[::2] - 1, places[1::2] + 1
-        if len(places) % 2 or not (beside[before[before >= 0]].all() and beside[behind].all()):
-            return None
-        outside = (np.cumsum(quotes, dtype=np.uint8) & 1) == 0
-        ends, cells = ends & outside, cells & outside
-    places = np.flatnonzero(ends)
-    filled = np.diff(places, prepend=-1) > 1
-    if not filled.all():
-        kept = np.ones(len(content), bool)
-        kept[places[~filled]] = False
-        content, ends, cells = content[kept], ends[kept], cells[kept]
-    return content.tobytes(), np.flatnonzero(ends), np.flatnonzero(cells), filled
+    os.environ.setdefault("POLARS_MAX_THREADS", "1")  # a job has one processor
+    import polars as pl
+
+    try:
+        return pl.read_csv(
+            io.BytesIO(content),
+            has_header=False,
+            separator=delimiter,
+            schema=dict.fromkeys(map(str, range(width)), pl.String),
+            missing_columns="insert",  # if the first row is too short
+        )
+    except pl.exceptions.PolarsError:
+        return None
+
+
+def _are_around_cells(content, delimiter):
+    """Whether all quotes are around whole cells. Polars may read others unlike the csv module."""
+    if b'"' not in content:
+        return True
+    content = np.frombuffer(b"\n%b\n" % content, np.uint8)
+    places = np.flatnonzero(content == ord('"'))
+    beside = [ord(letter) for letter in (delimiter, "\n", '"')]  # two quotes in a cell are one
+    return len(places) % 2 == 0 and bool(
+        np.isin(content[places[::2] - 1], beside).all()
+        and np.isin(content[places[1::2] + 1], beside).all()
+    )
+
+
+def _check_widths(path, read, rows, header):
+    """Refuse rows (number, cells) that are too short or too long."""
+    for number, row in rows:
+        if len(row) != len(header):
+            raise ValueError(_wrong_width(path, read + number, row, header))
 
 
 def _wrong_width(path, number, cells, header):
@@ -144,117 +175,105 @@ def _wrong_width(path, number, cells, header):
         )
     if not any(header[len(cells) :]):
         return f"{problem}: delete the delimiters at the end of the header"
-    return f"{problem}: delete lines that are no rows, such as notes below the table"
+    return (
+        f"{problem}: delete lines that are no rows, such as notes below the table, or set `comment` to the "
+        f"text with which they begin"
+    )
 
 
 @contextmanager
-def _utf8(path, member, delimiter):
+def _decoded(path, member, format):
     """`open_text`, but the error for other text also says where it is, and what it may be."""
-    with open_text(path, member) as handle:
+    # The mark at the start of some UTF-8 files is no text.
+    encoding = "utf-8-sig" if format.encoding == "utf-8" else format.encoding
+    with open_text(path, member, encoding) as handle:
         try:
             yield handle
         except UnicodeDecodeError:
             raise ValueError(
-                f"{path}: is not UTF-8 text{_not_utf8(path, member, delimiter)}"
+                f"{path}: is not {format.encoding.upper()} text{_undecoded(path, member, format)}"
             ) from None
 
 
-def _not_utf8(path, member, delimiter):
+def _undecoded(path, member, format):
     # Every byte is a character of Latin-1.
     with open_text(path, member, "latin-1") as handle:
         if handle.read(2) in ("\xff\xfe", "\xfe\xff"):
             return " (likely UTF-16): save it as UTF-8"
     with open_text(path, member, "latin-1") as handle:
-        for number, row in enumerate(csv.reader(handle, delimiter=delimiter), 1):
+        for number, row in enumerate(csv.reader(handle, delimiter=format.delimiter), 1):
             for column, cell in enumerate(row, 1):
+                cell = cell.encode("latin-1")
                 try:
-                    cell.encode("latin-1").decode()
+                    cell.decode(format.encoding)
                 except UnicodeDecodeError:
-                    # Windows-1252 has letters and quotation marks where Latin-1 has control characters.
-                    windows = any("\x80" <= letter <= "\x9f" for letter in cell)
-                    kind = "Windows-1252" if windows else "Latin-1"
-                    text = cell.encode("latin-1").decode("cp1252", "replace")
-                    return (
-                        f": row {number}, column {column} is likely {brief(text)!r} in {kind}; save the "
-                        f"file as UTF-8"
-                    )
+                    likely = likely_encoding(cell)
+                    text = brief(cell.decode(likely, "replace"))
+                    remedy = f"set `encoding: {likely}`, or save the file as UTF-8"
+                    if likely == format.encoding:
+                        remedy = "save the file as UTF-8"
+                    return f": row {number}, column {column} is likely {text!r}; {remedy}"
     return ": save it as UTF-8"
 
 
-def first_row(path, names, *, member=None, delimiter=",", **_):
-    """The number of the first row, among the first 100 of a CSV file, that has all `names`; or None."""
+def first_row(path, names, *, member=None, delimiter=",", encoding="utf-8", **_):
+    """The number of the first line, among the first 100 of a CSV file, that has all `names`; or None."""
     if is_pickle(path) or is_parquet(path):
         return None
-    with open_text(path, member) as handle, suppress(csv.Error, UnicodeDecodeError):
-        rows = itertools.islice(csv.reader(handle, delimiter=delimiter), 100)
-        for number, row in enumerate(rows, 1):
+    with open_text(path, member, encoding) as handle, suppress(csv.Error, UnicodeDecodeError):
+        for number, line in enumerate(itertools.islice(handle, 100), 1):
+            row = next(csv.reader([line], delimiter=delimiter), [])
             if names <= set(map(str.strip, row)):
                 return number
     return None
 
 
-def _parsed(content, delimiter, width, where, text):
-    import pandas as pd  # a slow import: 0.6 s
-
-    def parse(floats, only=None):
-        dtypes = dict.fromkeys((where[name] for name in only or where), object)
-        frame = pd.read_csv(
-            io.BytesIO(content),
-            sep=delimiter,
-            header=None,
-            names=range(width),
-            usecols=list(dtypes),
-            dtype=dtypes | {where[name]: float for name in floats},
-            # Keep "NA", "null" and empty cells as text.
-            na_filter=False,
-            skip_blank_lines=False,
-            low_memory=False,
-        )
-        return {name: frame[where[name]] for name in only or where}
-
-    def fits(names, only=None):
-        try:
-            columns = parse(names, only)
-        except ValueError:
-            return None
-        return columns if all(np.isfinite(columns[name]).all() for name in names) else None
-
-    numeric = [name for name in where if name not in text]
-    columns = fits(numeric)
-    if columns is None:  # read a column as text if one of its cells is not a number
-        columns = parse([name for name in numeric if fits([name], [name])])
-    return {name: _values(column, name not in text) for name, column in columns.items()}
-
-
-def _records(path, rows, read, header, where, text):
+def _records(path, blocks, read, header, where, text, format):
     """Yield blocks of rows, parsed by the csv module."""
-    numbered = ((number, row) for number, row in enumerate(rows, read + 1) if row)
-    while part := list(itertools.islice(numbered, BLOCK_ROWS)):
-        for number, row in part:
-            if where and len(row) != len(header):
-                raise ValueError(_wrong_width(path, number, row, header))
+    import polars as pl
+
+    lines = itertools.chain.from_iterable(map(io.StringIO, blocks))
+    rows = enumerate(csv.reader(lines, delimiter=format.delimiter), 1)
+    rows = ((number, row) for number, row in rows if row and not format.is_comment(row))
+    while part := list(itertools.islice(rows, BLOCK_ROWS)):
+        _check_widths(path, read, part if where else (), header)
         cells = list(zip(*(row for _, row in part), strict=bool(where)))
-        columns = {}
-        for name, place in where.items():
-            columns[name] = None if name in text else _floats(cells[place])
-            if columns[name] is None:
-                import pandas as pd
-
-                codes, texts = pd.factorize(np.array(cells[place], dtype=object))
-                columns[name] = codes, list(texts)
-        yield np.array([number for number, _ in part]), columns
+        series = {name: pl.Series(cells[place], dtype=pl.String) for name, place in where.items()}
+        numbers = read + np.array([number for number, _ in part])
+        yield numbers, _converted(series, text, format)
 
 
-def _floats(cells):
-    """Strings as floats; None unless all are finite and `canonical.parse` accepts them."""
-    together = "".join(cells)
-    if "_" in together or not together.isascii():
-        return None
-    try:
-        values = np.array(list(map(float, cells)))
-    except ValueError:
-        return None
-    return values if np.isfinite(values).all() else None
+def _converted(series, text, format):
+    """Columns of a block from Polars' series of text, in which empty cells may be null."""
+    return {
+        name: _coded(cells) if name in text else _numbers(cells, format)
+        for name, cells in series.items()
+    }
+
+
+def _coded(cells):
+    import polars as pl
+
+    cells = cells.fill_null("")
+    texts = cells.unique(maintain_order=True)
+    codes = cells.cast(pl.Enum(texts)).to_physical().to_numpy()
+    return codes.astype(np.int64), texts.to_list()
+
+
+def _numbers(cells, format):
+    import polars as pl
+
+    if format.decimal == ",":  # a point becomes what is in no number
+        cells, text = cells.str.replace_all(".", "_", literal=True), cells
+        cells = cells.str.replace(",", ".", literal=True)
+    else:
+        text = cells
+    numbers = cells.cast(pl.Float64, strict=False)
+    if numbers.null_count():  # perhaps there are blanks around them
+        numbers = cells.str.strip_chars(BLANK).cast(pl.Float64, strict=False)
+    values = numbers.fill_null(np.nan).to_numpy(writable=True)
+    odd = ~np.isfinite(values)
+    return Numbers(values, np.flatnonzero(odd), *_coded(text.filter(odd)))
 
 
 def _values(series, numeric):
@@ -263,11 +282,17 @@ def _values(series, numeric):
 
     kind = series.dtype
     if isinstance(kind, pd.CategoricalDtype):
-        return series.cat.codes.to_numpy(), [*map(_text, series.cat.categories), ""]
-    if numeric and pd.api.types.is_numeric_dtype(kind) and not pd.api.types.is_bool_dtype(kind):
-        return series.to_numpy(float, na_value=np.nan)
-    codes, texts = pd.factorize(series)  # a missing cell gets the code -1
-    return codes, [*map(_text, texts), ""]
+        codes, texts = series.cat.codes.to_numpy(), series.cat.categories
+    elif numeric and pd.api.types.is_numeric_dtype(kind) and not pd.api.types.is_bool_dtype(kind):
+        values = np.array(series.to_numpy(float, na_value=np.nan))
+        places = np.flatnonzero(~np.isfinite(values))
+        texts, codes = np.unique(values[places], return_inverse=True)
+        texts = ["" if np.isnan(text) else repr(float(text)) for text in texts]
+        return Numbers(values, places, codes, texts)
+    else:
+        codes, texts = pd.factorize(series)
+    texts = [*map(_text, texts), ""]
+    return codes % len(texts), texts  # a missing cell has the code -1, which becomes the last
 
 
 def _text(value):

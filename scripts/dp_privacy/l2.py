@@ -145,7 +145,7 @@ def composed_delta(e: float, m: float, d: int, mu: float) -> float:
     Parameters
     ----------
     e : float
-        Any real number.
+        Any finite number.
     m, d
         As for `delta`.
     mu : float
@@ -161,6 +161,8 @@ def composed_delta(e: float, m: float, d: int, mu: float) -> float:
     2.798471608e-05
     """
     _check(m, d)
+    if not math.isfinite(e):
+        raise ValueError(f"e must be a finite number, not {e}")
     if not 1e-6 <= mu <= 1e6:
         raise ValueError(f"mu must lie between 1e-6 and 1e6, not {mu}")
     # Around L = e, the divergence changes within a few mu.

@@ -784,8 +784,8 @@ def _read_labels(labels, target):
 def _read_ids(groups, count):
     """The cells of ids.
 
-    Numbers of one dtype are refused: a reader makes 1 of "01", so that two people become one, unless a third
-    person's id is text.
+    Numbers of one dtype are refused. A reader makes 1 of "01", so that two people become one, unless the
+    id of a third is text.
     """
     dtype, values = _labels_of(groups)
     if dtype is not None and _KINDS.get(dtype.kind) != "text":

@@ -6,6 +6,7 @@
     tilt        a minimiser with a certified gradient, and theorem 1
     statistics  Hessians and second moments of slopes
     models      plans and releases of models
+    persons     which rows of a person count, if a person is protected and not a row (lemma 5)
     holdout     errors on held-out rows; model and errors together cost the larger of the two (theorem 2)
     request     a release's public facts
     book        the costs of releases
@@ -20,7 +21,7 @@
     preview     how a release reads a file, only for the owner
 
 Released numbers are integers with public exponents, so low-order bits reveal nothing. The guarantee is
-for replace-one adjacency, under these premises:
+for replace-one adjacency (with `persons`, of all rows of a person), under these premises:
 
     key  nobody who sees the release can distinguish HMAC-SHA512 under a secret key from random bits
     P1   numbers are IEEE binary64, rounded to nearest, and matrix products sum plain products in some order

@@ -18,6 +18,7 @@ __all__ = ["card", "table_csv"]
 
 COLUMNS = ("column", "estimate", "standard_error", "low", "high", "p_value", "says")
 GROUPS = (2, 3, 4, 5, 10)  # rows per person for which the card states the guarantee
+ENDS = (("low", "high"), ("least", "most"))  # of bounds that were found
 KINDS = {"logistic": "logistic regression", "log_cosh": "robust linear regression (log-cosh loss)"}
 
 
@@ -91,6 +92,8 @@ def card(document: dict) -> str:
         "## The coefficients",
         _coefficients(document),
     ]
+    if "found" in document:
+        parts += ["## Bounds that were found", _found(document["found"])]
     if document["holdout"]:
         measured = document["holdout"]
         held = measured | {
@@ -244,6 +247,24 @@ def _coefficients(document):
     return f"{text}.\n\n" + "\n".join(lines)
 
 
+def _found(found):
+    """Which bounds a release found, what that cost, and what it does to the coefficients."""
+    lines = ["| column | bounds found | least and most | rows that stand out |", "|---|---|---|---|"]
+    for c in found["columns"]:
+        between = " | ".join(f"{_exact(c[a])} to {_exact(c[b])}" for a, b in ENDS)
+        lines.append(f"| {_cell(c['column'])} | {between} | {c['stands_out']:,} |")
+    return (
+        f"The release found these bounds in the rows, from noisy counts of rows in bins whose ends are powers "
+        f"of two, and paid for them. This is part of its epsilon. Alone, it would be epsilon = "
+        f"{_above(found['epsilon'])} at the same delta. Where no bin stood out of the noise, the bounds are "
+        f"the public least and most.\n\n"
+        + "\n".join(lines)
+        + "\n\nNumbers beyond the bounds count as the bound. So a coefficient of a column with a long tail "
+        "is that of the clipped numbers, and small groups with unusual numbers, of fewer rows than stand "
+        "out, are told apart less."
+    )
+
+
 def _p(value):
     return f"{value:.2g}" if value >= 1e-15 else "< 1e-15"
 
@@ -308,14 +329,26 @@ def _fields(document):
         "Side channels": "not covered: how long the computation took, how much memory it used, and when "
         "files were written",
         "Budget": "sums of epsilon and delta in a book that refuses more; see above",
-        "Preparation": "bounds and categories are public; a row is made from one line alone, and nothing "
-        "was looked up in others",
+        "Preparation": _prepared(document),
         "Exposure of the rows": "the rows themselves stay where they were; access to them, their backups "
         "and the book is not part of this claim",
     }
     lines = ["| field | claim |", "|---|---|"]
     lines += [f"| {key} | {_cell(value)} |" for key, value in fields.items()]
     return "\n".join(lines)
+
+
+def _prepared(document):
+    if "found" not in document:
+        return (
+            "bounds and categories are public; a row is made from one line alone, and nothing was looked up "
+            "in others"
+        )
+    names = ", ".join(f"`{c['column']}`" for c in document["found"]["columns"])
+    return (
+        f"bounds of {names} were found in the rows, which is paid for; other bounds and categories are "
+        f"public; given the bounds, a row is made from one line alone"
+    )
 
 
 def _versions(document):

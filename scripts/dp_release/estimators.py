@@ -56,8 +56,10 @@ except ImportError as error:
     ) from error
 
 from dp_privacy.errors import Refused
+from dp_release import bounds as found
 from dp_release import files, making, rows, using
 from dp_release.book import LINES, Book, Budget
+from dp_release.bounds import FIND
 from dp_release.request import Request
 
 __all__ = ["PrivateClassifier", "PrivateRegressor"]
@@ -354,7 +356,8 @@ class PrivateClassifier(ClassifierMixin, _Private):
     columns : dict or tuple
         Column -> (low, high), a list of categories, or a `dp_release.rows.Number` or `Category`. Two
         numbers are bounds. A tuple gives the same bounds to all columns. Bounds and categories must not be
-        derived from the rows.
+        derived from the rows. With "find" or {"find": {"least": 0, "most": 1e6}} in place of bounds, the
+        release finds them, and pays for them (`dp_release.bounds`).
     target : list
         Two public labels, the negative one first.
     unit : str
@@ -498,7 +501,7 @@ class PrivateRegressor(RegressorMixin, _Private):
     Parameters
     ----------
     target : tuple
-        The target's public bounds (low, high). Other parameters are those of `PrivateClassifier`.
+        The target's public bounds (low, high), or "find". Other parameters are those of `PrivateClassifier`.
 
     Attributes
     ----------
@@ -528,7 +531,7 @@ class PrivateRegressor(RegressorMixin, _Private):
     _METHOD = "noise_aware_log_cosh"
 
     def _target(self, name):
-        return _column(name, tuple(self.target))
+        return _column(name, self.target)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -666,6 +669,10 @@ def _labels(model):
 
 
 def _column(name, domain):
+    if isinstance(domain, str) and domain == FIND:
+        return found.number(name, True)
+    if isinstance(domain, dict) and domain.keys() == {FIND}:
+        return found.number(name, domain[FIND])
     if isinstance(domain, rows.Number | rows.Category):
         return domain._replace(name=name)
     if isinstance(domain, Iterable) and not isinstance(domain, str):

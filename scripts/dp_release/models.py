@@ -20,7 +20,7 @@ from dp.proofs import gaussian_tilt
 from dp_privacy.accounting import REPLACE_ONE, Guarantee, gaussian_mu
 from dp_privacy.errors import Refused
 from dp_privacy.profiles import Curve, symmetric
-from dp_release import lattice, rows, statistics, tilt
+from dp_release import bounds, lattice, rows, statistics, tilt
 from dp_release.draws import Stream
 
 __all__ = [
@@ -57,6 +57,8 @@ class Plan(NamedTuple):
         Part -> `dp_release.lattice.Noise`, in the order of release; the first is "weights".
     longest : float
         Radius of the ball onto which weights are projected before statistics are computed.
+    found : dict
+        Column -> noise on its counts, for bounds that are found (`dp_release.bounds`).
 
     Methods
     -------
@@ -71,18 +73,24 @@ class Plan(NamedTuple):
     tilt: tilt.Tilt | None
     noises: dict[str, lattice.Noise]
     longest: float
+    found: dict[str, lattice.Noise] = {}
+
+    @property
+    def gaussians(self) -> list[lattice.Noise]:
+        """All noises but the tilt's."""
+        return [*self.noises.values(), *self.found.values()]
 
     @property
     def variation(self) -> Fraction:
         """eta: a bound on the total variation distance to the same release in real numbers."""
-        total = sum(noise.variation for noise in self.noises.values())
+        total = sum(noise.variation for noise in self.gaussians)
         if self.tilt is not None:
             total += self.tilt.noise.variation + lattice.UNLIKELY
         return total
 
     def delta_at(self, epsilon: float) -> float:
         """The proven delta at epsilon >= 0, rounded up."""
-        mu = lattice.above(lattice.together(list(self.noises.values())))
+        mu = lattice.above(lattice.together(self.gaussians))
         one, r = 0.0, 1 / (self.problem.n * Fraction(self.problem.lam))
         if self.tilt is not None:
             one = lattice.above(self.tilt.noise.mu)
@@ -110,6 +118,14 @@ class Plan(NamedTuple):
             f"deviation {parts}; all rounding is paid for, and a distance of "
             f"{float(self.variation):.1g} in total variation"
         )
+        if self.found:
+            counted = ", ".join(
+                f"{float(noise.deviation):.6g} for {name}" for name, noise in self.found.items()
+            )
+            reason += (
+                f"; before, bounds from counts of rows in public bins, with discrete Gaussian noise of "
+                f"standard deviation {counted}"
+            )
         profile = Curve(symmetric(np.vectorize(self.delta_at, otypes=[float])))
         return Guarantee(self.epsilon, self.epsilon, self.delta, REPLACE_ONE, reason, profile)
 
@@ -152,16 +168,19 @@ def objective_perturbation(
     radius: float = 20.0,
     tolerance: float | None = None,
     bits: int = lattice.BITS,
+    find: dict[str, tuple[float, int]] | None = None,
 ) -> Plan:
     """The `Plan` of theorem 1 (`dp_release.tilt`), with statistics at the released weights.
 
     Options are those of `dp.mechanisms.noise_aware`; each statistic gets the share `covariance` of mu^2.
-    lam: None for `rule_lambda`. tolerance: None for the smallest that is reached on every data set.
+    find: column -> (share of mu^2, number of bins), for bounds that are found (`dp_release.bounds`). lam: None for `rule_lambda`. tolerance: None for the smallest that is reached on every data set.
     """
     loss = losses.get(loss)
     name, kappa = loss.name, loss.kappa
     _check(n, d, epsilon, delta)
-    second = math.sqrt(output**2 + covariance * len(statistics_beside))
+    find = find or {}
+    shares = sum(share for share, _ in find.values())
+    second = math.sqrt(output**2 + covariance * len(statistics_beside) + shares)
     if not 0 < output <= second < 1:
         raise Refused("the shares of mu leave nothing for the tilt: make them smaller")
     if lam is None:
@@ -170,7 +189,8 @@ def objective_perturbation(
         lam = rule(n, d, epsilon, delta, **options)
     _check_lambda(lam)
     counts = [statistics.coordinates(kind, d) for kind in statistics_beside]
-    left = delta_left(epsilon, delta, 2 * d + sum(counts), bits)
+    bins = sum(count for _, count in find.values())
+    left = delta_left(epsilon, delta, 2 * d + sum(counts) + bins, bits)
     free = gaussian_tilt.sigma_where_free(epsilon, left, 1.0, kappa, REPLACE_ONE, name)
     if gaussian_tilt.tilt_delta(epsilon, 50 * free, n * lam, 1.0, kappa, REPLACE_ONE, name) > left:
         raise Refused(
@@ -197,7 +217,11 @@ def objective_perturbation(
         moved = statistics.sensitivity(kind, problem)
         moved += 2 * Fraction(statistics.rounding(kind, problem, longest))
         noises[kind] = lattice.covering(moved, mu * share, count, bits)
-    plan = Plan(problem, epsilon, delta, tolerance, tilted, noises, longest)
+    found = {
+        name: bounds.noise(mu * below(math.sqrt(share)), count, bits)
+        for name, (share, count) in find.items()
+    }
+    plan = Plan(problem, epsilon, delta, tolerance, tilted, noises, longest, found)
     _check_delta(plan)
     return plan
 

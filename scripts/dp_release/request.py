@@ -11,7 +11,7 @@ from typing import NamedTuple
 from dp import losses
 from dp.mechanisms import MECHANISMS
 from dp_privacy.errors import Refused
-from dp_release import models, rows
+from dp_release import bounds, models, rows
 
 __all__ = ["PREMISES", "Request"]
 
@@ -170,6 +170,7 @@ class Request(NamedTuple):
             )
         self._check_method()
         schema = rows.from_facts(self.schema)
+        bounds.check(schema)
         if METHODS[self.method].numbers not in (None, schema.numbers):
             other = [name for name, m in METHODS.items() if m.numbers in (None, schema.numbers)]
             what = "a number" if schema.numbers else "two classes"
@@ -220,6 +221,8 @@ class Request(NamedTuple):
         options = dict(self.options)
         if METHODS[self.method].numbers is None:
             options["loss"] = "log_cosh" if schema.numbers else "logistic"
+        if bounds.columns(schema):
+            options["find"] = bounds.options(schema)
         try:
             return METHODS[self.method].plan(n, schema.d, self.epsilon, self.delta, **options)
         except (TypeError, ValueError, ArithmeticError) as error:

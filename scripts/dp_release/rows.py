@@ -54,12 +54,15 @@ class Number(NamedTuple):
         Public bounds, exactly as written. Cells are clipped to them.
     missing : float or int or str or None
         Replaces missing cells; if None, their rows become zeros.
+    find : dict or None
+        How a release finds narrower bounds between these (`dp_release.bounds`); None for bounds as stated.
     """
 
     name: str
     low: float | int | str
     high: float | int | str
     missing: Value | None = None
+    find: dict | None = None
 
 
 class Category(NamedTuple):
@@ -386,16 +389,12 @@ def _affine(column, largest):
     low, high = (_bound(column, value) for value in (column.low, column.high))
     if not low < high:
         raise Refused(f"the bounds of {column.name!r} must be [low, high] with low < high")
-    instead = None if column.missing is None else str(column.missing).encode()
-    if instead is not None and decimal(instead) is None:
-        raise Refused(f"missing cells of {column.name!r} must become a number")
+    number_of = number_reader(column)
     common = math.lcm(low.denominator, high.denominator)
     middle, width = int((low + high) * common), int((high - low) * common)
 
     def read(cell):
-        if instead is not None and cell.lower() in EMPTY:
-            cell = instead
-        number = decimal(cell)
+        number = number_of(cell)
         if number is None:
             return None
         m, e = number
@@ -404,7 +403,19 @@ def _affine(column, largest):
         size = min(abs(over) // (width * down), largest)
         return size if over > 0 else -size
 
-    return _remembered(read)
+    return remembered(read)
+
+
+def number_reader(column: Number) -> Callable[[bytes], tuple[int, int] | None]:
+    """A function from a cell to its `decimal`, with a missing cell replaced if the column says by what."""
+    instead = None if column.missing is None else str(column.missing).encode()
+    if instead is not None and decimal(instead) is None:
+        raise Refused(f"missing cells of {column.name!r} must become a number")
+
+    def read(cell):
+        return decimal(instead if instead is not None and cell.lower() in EMPTY else cell)
+
+    return read
 
 
 def _bound(column, value):
@@ -422,7 +433,7 @@ def fraction(value: float | str) -> Fraction | None:
         return None
 
 
-def _remembered(read):
+def remembered(read: Callable) -> Callable:
     """Add a cache to `read`, because most columns have few distinct values."""
     known = {}
 
@@ -496,7 +507,7 @@ def _label(column):
         number = decimal(cell)
         return None if number is None else 1 if value_of(number) > threshold else -1
 
-    return _remembered(read)
+    return remembered(read)
 
 
 def _looked_up(column, values, results, rest=None):
@@ -522,7 +533,7 @@ def _looked_up(column, values, results, rest=None):
 
     if instead is not None and read(instead, True) is None:
         raise Refused(f"missing cells of {column.name!r} must become one of its categories")
-    return _remembered(read)
+    return remembered(read)
 
 
 def _key(value):

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dp_privacy.errors import Refused
+from dp_release import bounds as found
 from dp_release import making, rows
 from dp_release.book import MODEL, Book, Budget
 from dp_release.request import BENCHMARKED, CHOSEN_WITHOUT, PUBLIC_EXAMPLE, Request
@@ -238,16 +239,23 @@ def _schema(entry, names, separator, values, path):
             reference = references.get(name, levels[0])
             columns.append(rows.Category(name, levels, reference, value))
         elif name and (name in bounds or "*" in bounds):
-            columns.append(rows.Number(name, *bounds.get(name, bounds.get("*")), value))
+            columns.append(_number(name, bounds.get(name, bounds.get("*")), value))
         else:
             columns.append(rows.Unused(title))
     used = sum(isinstance(c, rows.Number | rows.Category) and c.name != target for c in columns)
     return rows.Schema(columns, target, separator, _radius(entry, used + 1))
 
 
+def _number(name, stated, missing):
+    """A column of numbers between stated bounds, or with bounds that the release finds."""
+    if isinstance(stated, dict):
+        return found.number(name, stated["find"], missing)
+    return rows.Number(name, *stated, missing)
+
+
 def _target(entry, values, missing):
     if "target" in entry:
-        return rows.Number(entry["target"]["column"], *entry["target"]["bounds"], missing)
+        return _number(entry["target"]["column"], entry["target"]["bounds"], missing)
     positive, negative = entry["positive"], values.get("negative", [])
     if isinstance(positive, dict):
         if negative:

@@ -3,7 +3,7 @@
 BINS. For a column with public outer bounds [least, most], the edges are least, most, and between them 0 and
 +-2^j for the `OCTAVES` largest j that matter. A cell's exact number is in the bin [edge, next edge) that
 holds it, in the first bin if it is smaller, and in the last one if it is larger. A cell that is no number,
-and a line that is no record, are in no bin. So the bin of a line depends on this line and on public numbers.
+and a line that is no record, are in no bin. So a line's bin depends on this line and on public numbers.
 
 RELEASE. The number of lines in each bin, plus discrete Gaussian noise on a fine lattice. All else follows
 from these noisy counts and public numbers:
@@ -27,7 +27,7 @@ counts by at most sqrt(2), and K rows by at most K sqrt(2). Counts are exact int
 (`dp_release.lattice`) with rho = 0 makes column j a mu_j-GDP release up to its total variation, and all
 columns are one Gaussian release of mu_b^2 = sum of mu_j^2. Bounds are post-processing. For *every* value of
 the bounds, the row of integers of a line depends on this line alone, has a norm of at most 2^20, and its
-target is in [-1, 1] (`dp_release.rows`); n, d, lambda, noises and solver limits do not depend on the bounds.
+target is in [-1, 1] (`dp_release.rows`); n, d, lambda, noises and solver limits are equal for all bounds.
 So theorem 1 (`dp_release.tilt`) and lemma 2 hold for the rest with the same numbers, whatever the bounds
 are. The rest's bound E delta_tilt(e - L), L ~ N(mu^2/2, mu^2), holds for every real e, in both directions,
 since replace-one is symmetric. Dominating pairs compose adaptively (Zhu, Dong, Wang, AISTATS 2022, theorem

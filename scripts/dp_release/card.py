@@ -249,15 +249,18 @@ def _coefficients(document):
 
 def _found(found):
     """Which bounds a release found, what that cost, and what it does to the coefficients."""
-    lines = ["| column | bounds found | least and most | rows that stand out |", "|---|---|---|---|"]
+    lines = [
+        "| column | bounds found | least and most | rows that stand out |",
+        "|---|---|---|---|",
+    ]
     for c in found["columns"]:
         between = " | ".join(f"{_exact(c[a])} to {_exact(c[b])}" for a, b in ENDS)
         lines.append(f"| {_cell(c['column'])} | {between} | {c['stands_out']:,} |")
     return (
-        f"The release found these bounds in the rows, from noisy counts of rows in bins whose ends are powers "
-        f"of two, and paid for them. This is part of its epsilon. Alone, it would be epsilon = "
-        f"{_above(found['epsilon'])} at the same delta. Where no bin stood out of the noise, the bounds are "
-        f"the public least and most.\n\n"
+        f"The release found these bounds in the rows, from noisy counts of rows in bins whose ends are "
+        f"powers of two. Its epsilon pays for them. Alone, they would cost epsilon = "
+        f"{_above(found['epsilon'])} at the same delta. Where no bin stood out of the noise, the bounds "
+        f"are the public least and most.\n\n"
         + "\n".join(lines)
         + "\n\nNumbers beyond the bounds count as the bound. So a coefficient of a column with a long tail "
         "is that of the clipped numbers, and small groups with unusual numbers, of fewer rows than stand "
@@ -341,8 +344,8 @@ def _fields(document):
 def _prepared(document):
     if "found" not in document:
         return (
-            "bounds and categories are public; a row is made from one line alone, and nothing was looked up "
-            "in others"
+            "bounds and categories are public; a row is made from one line alone, and nothing was "
+            "looked up in others"
         )
     names = ", ".join(f"`{c['column']}`" for c in document["found"]["columns"])
     return (

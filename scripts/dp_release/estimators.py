@@ -501,7 +501,8 @@ class PrivateRegressor(RegressorMixin, _Private):
     Parameters
     ----------
     target : tuple
-        The target's public bounds (low, high), or "find". Other parameters are those of `PrivateClassifier`.
+        The target's public bounds (low, high), or "find". Other parameters are those of
+        `PrivateClassifier`.
 
     Attributes
     ----------

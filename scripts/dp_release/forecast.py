@@ -478,9 +478,7 @@ def _under(schema, other, V, y):
     return V, y
 
 
-def price(
-    request: Request, study: Study, found: Outlook, draws: int | None = None
-) -> list[str]:
+def price(request: Request, study: Study, found: Outlook, draws: int | None = None) -> list[str]:
     """What bounds cost that are found, in sentences: none if all are stated. found: of `outlook`.
 
     The same rows are released under stated bounds, which are around what is expected.

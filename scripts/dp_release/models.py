@@ -173,7 +173,8 @@ def objective_perturbation(
     """The `Plan` of theorem 1 (`dp_release.tilt`), with statistics at the released weights.
 
     Options are those of `dp.mechanisms.noise_aware`; each statistic gets the share `covariance` of mu^2.
-    find: column -> (share of mu^2, number of bins), for bounds that are found (`dp_release.bounds`). lam: None for `rule_lambda`. tolerance: None for the smallest that is reached on every data set.
+    lam: None for `rule_lambda`. tolerance: None for the smallest that is reached on every data set.
+    find: column -> (share of mu^2, number of bins), for bounds that are found (`dp_release.bounds`).
     """
     loss = losses.get(loss)
     name, kappa = loss.name, loss.kappa

@@ -219,7 +219,7 @@ class Schema:
         words = schema.get("pattern", "").strip("^()$").split("|")
         words = [f"`{word}`" for word in words if word.isalpha()]
         names = [TYPES[kind] for kind in kinds if not (kind == "string" and words)]
-        if "object" in kinds and "array" in kinds:
+        if {"object", "array"} < set(kinds):
             return "anything"
         text = " or ".join([*words, *names])
         if "items" in schema and self.resolve(schema["items"]).get("items") != schema["items"]:

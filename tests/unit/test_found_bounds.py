@@ -156,10 +156,26 @@ def test_one_row_changes_counts_by_at_most_the_sensitivity():
     apart = [np.square(x - z).sum() for x, z in combinations(one, 2)]
     assert max(apart) == 2 * len(bounds.columns(schema))
     assert bounds.columns(schema).keys() == {"a", "b", "y"}  # the target's bins are one more column
+    check_noise()
+
+
+def check_noise():
     own, persons = (bounds.noise(Fraction(1, 5), 9, most=k) for k in (1, 3))
     assert float(own.deviation) == pytest.approx(5 * math.sqrt(2), rel=1e-9)
     assert float(persons.deviation) == pytest.approx(3 * 5 * math.sqrt(2), rel=1e-9)
     assert own.deviation * own.mu >= lattice.root(Fraction(2))
+
+
+def check_columns_have_their_own_noise():
+    schema = rows.Schema([bounds.number(name, True) for name in "xy"], "y")
+    bins = len(bounds.edges(schema.columns[0])) - 1
+    own = {name: bounds.noise(Fraction(1), bins) for name in "xy"}
+    found = bounds.find(schema, own, dict.fromkeys("xy", [0] * bins), bytes(32))
+    assert not set(found["x"].integers) & set(found["y"].integers)
+
+
+def test_columns_have_their_own_noise():
+    check_columns_have_their_own_noise()
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,13 @@ import inspect
 from types import FunctionType
 
 import pytest
+import test_found_bounds as found_in_bounds
 import test_releasing as found
 import test_releasing_draws as found_in_draws
 import test_releasing_holdout as found_in_holdout
 import test_releasing_rows as found_in_rows
 
-from dp_release import draws, holdout, lattice, models, rows, statistics, tilt
+from dp_release import bounds, draws, holdout, lattice, models, rows, statistics, tilt
 
 
 def check_lemma():
@@ -106,6 +107,14 @@ MUTANTS = {
         "out = held_out(package.n, package.held, key)",
         "out = np.arange(len(V)) < package.held",
         found_in_holdout.check_one_part,
+    ),
+    "sensitivity of counts halved": (
+        *(bounds, "most * lattice.root(Fraction(2))", "most * lattice.root(Fraction(2)) / 2"),
+        found_in_bounds.check_noise,
+    ),
+    "one stream for all columns": (
+        *(bounds, 'Stream(key, f"bounds of {name}")', 'Stream(key, "bounds")'),
+        found_in_bounds.check_columns_have_their_own_noise,
     ),
     "zero counted twice": (
         *(draws, "if size or not negative:", "if True:"),

@@ -122,17 +122,19 @@ def own_files(source, files):
     return {key: path for key, path in source_files(source).items() if path not in downloads}
 
 
-def check_own_files(entry, files):
-    """Raise ValueError, as `resolve` does, if one of the source's own files or a column is missing.
-
-    Also if bounds are to be found, which only a release does.
-    """
+def check_bounds(entry):
+    """Raise ValueError, as `resolve` does, if bounds are to be found, which only a release does."""
     stated = {"target": entry["target"]["bounds"]} if "target" in entry else {}
     for name, pair in (entry.get("bounds", {}) | stated).items():
         if isinstance(pair, dict):
             raise ValueError(
                 f"bounds: {name!r} has `find`, which a release pays for: a benchmark takes [low, high]"
             )
+
+
+def check_own_files(entry, files):
+    """Raise ValueError, as `resolve` does, if one of the source's own files or a column is missing."""
+    check_bounds(entry)
     for key, path in own_files(entry["source"], files).items():
         try:
             Path(path).open("rb").close()

@@ -47,6 +47,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
+from functools import cache
 from typing import NamedTuple
 
 from dp_privacy.accounting import gaussian_epsilon
@@ -108,9 +109,16 @@ def edges(column: rows.Number) -> list[int | float | str]:
     size = max(abs(low), abs(high))
     top = size.numerator.bit_length() - size.denominator.bit_length() + 1  # 2^top >= size
     exponents = range(max(top - OCTAVES, SMALLEST), top + 1)
-    powers = [1 << j if j >= 0 else 2.0**j for j in exponents]
-    inner = [*(-each for each in reversed(powers)), 0, *powers]
-    return [column.low, *(each for each in inner if low < rows.fraction(each) < high), column.high]
+    powers = list(map(_power, exponents))
+    inner = [*((-each, -exact) for each, exact in reversed(powers)), (0, Fraction(0)), *powers]
+    return [column.low, *(each for each, exact in inner if low < exact < high), column.high]
+
+
+@cache
+def _power(j):
+    """2^j as it is written, and the exact number that is read from there."""
+    written = 1 << j if j >= 0 else 2.0**j
+    return written, rows.fraction(written)
 
 
 def options(schema: rows.Schema) -> dict[str, tuple[float, int]]:
@@ -191,8 +199,8 @@ def within(
 ) -> tuple[int | float | str, int | float | str]:
     """A column's bounds from its noisy counts: post-processing."""
     column = columns(schema)[name]
-    ends = edges(column)
-    standing = [k for k, each in enumerate(noisy) if each >= threshold(noises, name)]
+    ends, tau = edges(column), threshold(noises, name)
+    standing = [k for k, each in enumerate(noisy) if each >= tau]
     if not standing:
         return ends[0], ends[-1]
     first, last = standing[0], standing[-1]

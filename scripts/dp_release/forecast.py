@@ -87,6 +87,7 @@ class Study:
         self, schema: rows.Schema, expected: Expected | None = None, seed: int = 0
     ) -> None:
         self.expected, self.seed = expected or Expected(), seed
+        self.found = list(bounds.columns(schema))
         self.schema = schema = _with_expected_bounds(schema, self.expected)
         unknown = self.expected.columns.keys() - {column.name for column in schema.columns}
         if unknown:
@@ -264,6 +265,11 @@ class Study:
                 f"Assumed of {', '.join(left)}: numbers lie around the middle of their bounds, with a "
                 f"sixth of the bounds' distance as standard deviation, and levels are equally frequent "
                 f"(--expect)."
+            )
+        if self.found:
+            yield (
+                f"Assumed of {', '.join(self.found)}: numbers lie within {FAR} standard deviations of the "
+                f"expected mean. Their bounds are found."
             )
         if self.expected.correlations:
             yield "Assumed: columns are independent, except for the stated correlations."

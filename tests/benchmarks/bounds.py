@@ -14,9 +14,9 @@ fifth of the rows is beyond them, or they are more than 20 times as wide.
 `price` prints the geometric mean widths of intervals under found bounds and under stated ones, on simulated
 rows of three columns of numbers.
 
-The other libraries are left out unless the environment of `peers.py` exists:
+The other libraries are left out unless this command has created their environment, or PEERS names another:
 
-    .venv-peers/bin/pip install smartnoise-sql==1.0.10 python-dp==1.1.5
+    python3.11 -m venv .venv-bounds && .venv-bounds/bin/pip install -r envs/peers_bounds.txt
 """
 
 import os
@@ -33,7 +33,7 @@ from pathlib import Path
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[2]
-PEERS = Path(os.environ.get("PEERS", ROOT / ".venv-peers")) / "bin" / "python"
+PEERS = Path(os.environ.get("PEERS", ROOT / ".venv-bounds")) / "bin" / "python"
 SIZES, EPSILONS, DELTA, OUTER = (1000, 5000, 20_000), (0.1, 0.3, 1.0), 1e-6, 1e9
 TAIL = 0.005  # of the middle 99 %
 COLUMNS = {

@@ -125,6 +125,10 @@ def test_bounds_may_be_found(loaded):
     assert visits == rows.Number("visits", 0, 500, 3, {"share": 0.2, "outside": 0.02})
     every = loaded({"bounds": {"*": {"find": True}, "age": [0, 99]}}).request
     assert [c.get("find") for c in every.schema["columns"]] == [{}, None, None, {}, None]
+    text = loaded(
+        {"bounds": {"age": {"find": {"share": 0.1, "least": 1, "most": "1.0e9"}}}}
+    ).request
+    assert text.schema["columns"][1]["high"] == 1e9
     target = {"column": "visits", "bounds": {"find": {"least": 0}}}
     entry = {"target": target, "label": None, "positive": None, "bounds": {"age": [0, 99]}}
     numbers = loaded(entry, {"method": "noise_aware_log_cosh"}).request

@@ -249,7 +249,10 @@ def _schema(entry, names, separator, values, path):
 def _number(name, stated, missing):
     """A column of numbers between stated bounds, or with bounds that the release finds."""
     if isinstance(stated, dict):
-        return found.number(name, stated["find"], missing)
+        find = stated["find"]
+        if isinstance(find, dict):  # YAML reads 1.0e9 as text, and 1.0e+9 as a number
+            find = {key: float(v) if isinstance(v, str) else v for key, v in find.items()}
+        return found.number(name, find, missing)
     return rows.Number(name, *stated, missing)
 
 

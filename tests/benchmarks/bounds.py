@@ -1,7 +1,7 @@
 """Compares bounds that this project finds with those of other libraries, at equal epsilon.
 
     python tests/benchmarks/bounds.py [repetitions]                3 minutes
-    python tests/benchmarks/bounds.py price                        20 minutes
+    python tests/benchmarks/bounds.py price [rows ..]              5 minutes
 
 Columns are simulated: incomes (lognormal), ages (normal), visits (negative binomial, with many zeros), and
 balances (of both signs, with heavy tails). Nobody knows more of them than -1e9 and 1e9. A column's bounds
@@ -28,6 +28,7 @@ import json
 import subprocess
 import sys
 import warnings
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -36,6 +37,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PEERS = Path(os.environ.get("PEERS", ROOT / ".venv-bounds")) / "bin" / "python"
 SIZES, EPSILONS, DELTA, OUTER = (1000, 5000, 20_000), (0.1, 0.3, 1.0), 1e-6, 1e9
 TAIL = 0.005  # of the middle 99 %
+ENDS = (TAIL, 1 - TAIL)
+SCALES: dict[tuple[float, float], float] = {}  # of OpenDP: (quantile, epsilon) -> scale
 COLUMNS = {
     "incomes": lambda rng, n: rng.lognormal(10.1, 0.8, n),
     "ages": lambda rng, n: np.clip(rng.normal(52, 13, n), 18, 95).round(),
@@ -77,14 +80,16 @@ def opendp(rng, x, epsilon):
     powers = 2.0 ** np.arange(-29, 30)
     candidates = [-OUTER, *(-powers[::-1]), 0.0, *powers, OUTER]
     space = dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.symmetric_distance()
-    ends = []
+
+    def made(q, scale):
+        return dp.m.make_private_quantile(*space, dp.max_divergence(), candidates, q, scale)
+
     for q in ENDS:
-
-        def made(scale, q=q):
-            return dp.m.make_private_quantile(*space, dp.max_divergence(), candidates, q, scale)
-
-        scale = dp.binary_search(lambda s: made(s).map(2) <= epsilon / 2, (1e-3, 1e6))
-        ends.append(float(made(scale)(x.tolist())))
+        if (q, epsilon) not in SCALES:
+            reach = partial(made, q)
+            search = dp.binary_search(lambda s, m=reach: m(s).map(2) <= epsilon / 2, (1e-3, 1e6))
+            SCALES[q, epsilon] = search
+    ends = [float(made(q, SCALES[q, epsilon])(x.tolist())) for q in ENDS]
     return min(ends), max(ends)
 
 
@@ -106,7 +111,6 @@ def pydp(rng, x, epsilon):
     return min(ends), max(ends)
 
 
-ENDS = (TAIL, 1 - TAIL)
 THEIRS = {each.__name__: each for each in (diffprivlib, opendp, smartnoise, pydp)}
 
 
@@ -154,7 +158,7 @@ def compare(repetitions):
         print(f"{column:9} {n:6} {epsilon:7g}", *(f"{cell:>22}" for cell in cells))
 
 
-def price():
+def price(sizes):
     sys.path.insert(0, str(ROOT / "scripts"))
     from dp_release import bounds, forecast, rows
     from dp_release.request import Request
@@ -172,7 +176,7 @@ def price():
     expected = {name: {"mean": m, "deviation": s} for name, (m, s) in named.items()}
     study = forecast.Study(schema, forecast.Expected(expected))
     print(f"{'rows':>6} {'epsilon':>7} {'stands out':>10}  widths: found / stated", *named)
-    for n in SIZES:
+    for n in sizes:
         for epsilon in (0.5, 1.0, 2.0):
             asked = {
                 "name": "a",
@@ -183,7 +187,7 @@ def price():
             asked |= {"epsilon": epsilon, "delta": DELTA, "premise": "public example"}
             request = Request.parsed(asked | {"method": "noise_aware_logistic"})
             stated = request._replace(schema=study.schema.facts)
-            found, other = (forecast.outlook(each, study, 60) for each in (request, stated))
+            found, other = (forecast.outlook(each, study, 40) for each in (request, stated))
             tau = bounds.stands_out(request.plan().found, "age")
             cells = [
                 f"{found.widths[name]:.2g} / {other.widths[name]:.2g} "
@@ -194,6 +198,7 @@ def price():
                 f"{n:6} {epsilon:7g} {tau:10}  ",
                 *cells,
                 f"kept {found.kept:.2f} / {other.kept:.2f}",
+                flush=True,
             )
 
 
@@ -201,7 +206,7 @@ def main():
     words = sys.argv[1:]
     repetitions = next((int(word) for word in words if word.isdigit()), 20)
     if "price" in words:
-        price()
+        price([int(word) for word in words if word.isdigit()] or SIZES)
     elif words[-1:] and words[-1] in THEIRS:
         print(json.dumps(judged(THEIRS[words[-1]], repetitions)))
     else:

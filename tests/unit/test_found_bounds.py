@@ -18,6 +18,7 @@ from dp_release import bounds, card, files, forecast, holdout, lattice, making, 
 from dp_release.book import Book, Budget
 from dp_release.estimators import PrivateClassifier, PrivateRegressor
 from dp_release.request import Request
+from project import ROOT
 
 UNIT = "one row is one person"
 SCHEMA = rows.Schema(
@@ -592,3 +593,37 @@ def test_models_without_found_bounds_have_the_keys_of_before(tmp_path):
     assert "found" not in document
     assert set(document) == {"format", *files.KEYS}
     assert "Bounds that were found" not in card.card(document)
+
+
+def test_a_book_of_before_opens_again(tmp_path):
+    """Files of a release by the first code that kept books: the same model, and nothing is computed."""
+    content = json.loads((ROOT / "tests/vectors/book.json").read_text())
+    folder = tmp_path / "book"
+    (folder / "first").mkdir(parents=True, mode=0o700)
+    folder.chmod(0o700)
+    (folder / "book.jsonl").write_text(content["book.jsonl"])
+    (folder / "key").write_bytes(bytes.fromhex(content["key"]))
+    for path in (folder / "book.jsonl", folder / "key"):
+        path.chmod(0o600)
+    (folder / "first/model.json").write_text(content["first/model.json"])
+    schema = rows.Schema([rows.Number("age", 0, 100), rows.Category("ill", ("no", "yes"))], "ill")
+    asked = {"name": "first", "schema": schema.facts, "rows": 200, "unit": UNIT, "epsilon": 1}
+    asked |= {"delta": 1e-6, "method": "noise_aware_logistic", "premise": "public example"}
+    book = Book(folder, Budget.of({"epsilon": 2, "delta": "2e-6"}), UNIT)
+    stored = making.make(Request.parsed(asked), book, tmp_path / "no rows")
+    assert stored.decode() == content["first/model.json"]
+    model = files.parse(stored)
+    assert model.schema.columns[0] == rows.Number("age", 0, 100)
+    assert "Bounds that were found" not in card.card(model.document)
+    with book.locked():
+        assert book.spent().releases[0][0] == "first"
+    other = Request.parsed(
+        asked
+        | {
+            "schema": rows.Schema(
+                [bounds.number("age", True), rows.Category("ill", ("no", "yes"))], "ill"
+            ).facts
+        }
+    )
+    with pytest.raises(Refused, match="a release cannot change"):
+        making.make(other, book, tmp_path / "no rows")

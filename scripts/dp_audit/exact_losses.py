@@ -71,14 +71,14 @@ def gaussian_tilt_deltas(epsilon: float, sigma: float, n_lambda: float) -> Seque
 def noisy_counts_delta(epsilon: float, columns: int, sigma: float, points: int = 16) -> float:
     """delta at epsilon of counts of rows in bins, if one row changes its bin in every column.
 
-    Each count has discrete Gaussian noise of standard deviation sigma on multiples of 1/`points`. A change
-    of a bin moves two counts by 1, in opposite directions. By symmetry, the loss is a function of the sum t
-    of 2 `columns` draws, in units of 1/`points`: with s = sigma `points` and k = `points`, it is (2 k t + 2
-    `columns` k^2)/(2 s^2). The law of t is summed exactly.
+    Each count has discrete Gaussian noise of standard deviation sigma on multiples of 1/`points`. A column
+    is counted twice, and each time a change of a bin moves two counts by 1, in opposite directions. By
+    symmetry, the loss is a function of the sum t of 4 `columns` draws, in units of 1/`points`: with s =
+    sigma `points` and k = `points`, it is (2 k t + 4 `columns` k^2)/(2 s^2). The law of t is an exact sum.
     """
     import numpy as np
 
-    s, count = sigma * points, 2 * columns
+    s, count = sigma * points, 4 * columns
     reach = math.ceil(14 * s)
     one = np.exp(-(np.arange(-reach, reach + 1.0) ** 2) / (2 * s * s))
     law = np.ones(1)
@@ -158,7 +158,7 @@ def rows(
             what = "(epsilon, delta) of the same shift, by privacy loss distributions"
             table.append(("laplace_coordinates", setting, claimed, epsilon, mass, what))
     for claimed, columns in found_bounds:
-        sigma = math.sqrt(2 * columns) / gaussian_mu(claimed, delta)
+        sigma = 2 * math.sqrt(columns) / gaussian_mu(claimed, delta)
         setting = (
             f"counts of {columns} columns in bins, discrete noise of standard deviation {sigma:.4g}"
         )

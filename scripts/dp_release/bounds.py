@@ -5,7 +5,7 @@ BINS. For a column with public outer bounds [least, most], the edges are least, 
 holds it, in the first bin if it is smaller, and in the last one if it is larger. A cell that is no number,
 and a line that is no record, are in no bin. So a line's bin depends on this line and on public numbers.
 
-RELEASE. The number of lines in each bin, plus discrete Gaussian noise on a fine lattice. All else follows
+RELEASE. The number of lines in each bin, plus discrete Gaussian noise on a fine lattice. A range follows
 from these noisy counts and public numbers:
 
 - A bin *stands out* if its noisy count is at least tau. Noise lifts any empty bin of any column to tau with
@@ -13,34 +13,39 @@ from these noisy counts and public numbers:
   tau lines is in it.
 - The range grows by the next bin while that has at least `NEAR` standard deviations. So an empty bin is
   added in 7 of 100 cases, which costs a factor of two, not the column.
-- Bins at the ends are left out again, the emptiest first, while they hold together at most the share
-  `outside` of the noisy counts in the range.
+- Bins at the ends are left out again, the emptiest first, while they hold together at most half of the
+  share `outside` of the noisy counts in the range.
 - If no bin stands out, the bounds are [least, most].
 
+Then the range is cut into `PARTS` equal parts, which are bins for a second release of noisy counts, with as
+much noise, and the same rule. (Its steps are small, so the next part belongs to the range from one standard
+deviation on.) So a column far from 0, such as a year, gets bounds of its own size.
+
 THEOREM 3. Let c columns be found, with noise of the parameter mu_j for column j, and let every person have
-at most K rows (K = 1 if a row is a person). Replacing a person changes a column's counts by at most sqrt(2)
-K in Euclidean norm, and for noise of standard deviation s, mu_j = sqrt(2) K/s suffices. The bounds, and
-what is released of the rows under these bounds, then have together the divergence of the rest, with its
-Gaussian parameter mu replaced by sqrt(mu^2 + mu_1^2 + .. + mu_c^2).
-Proof. A row adds a unit vector, or nothing. Replacing a row replaces one unit vector, which changes the
-counts by at most sqrt(2), and K rows by at most K sqrt(2). Counts are exact integers, so lemma 2
-(`dp_release.lattice`) with rho = 0 makes column j a mu_j-GDP release up to its total variation, and all
-columns are one Gaussian release of mu_b^2 = sum of mu_j^2. Bounds are post-processing. For *every* value of
-the bounds, the row of integers of a line depends on this line alone, has a norm of at most 2^20, and its
-target is in [-1, 1] (`dp_release.rows`); n, d, lambda, noises and solver limits are equal for all bounds.
-So theorem 1 (`dp_release.tilt`) and lemma 2 hold for the rest with the same numbers, whatever the bounds
-are. The rest's bound E delta_tilt(e - L), L ~ N(mu^2/2, mu^2), holds for every real e, in both directions,
-since replace-one is symmetric. Dominating pairs compose adaptively (Zhu, Dong, Wang, AISTATS 2022, theorem
-10): both together have at most E E delta_tilt(e - L_b - L), and L_b + L is one Gaussian loss of the
-parameter sqrt(mu^2 + mu_b^2). This is what `models.Plan.delta_at` evaluates. With a holdout, only training
-rows are counted, so bounds and model together are A of theorem 2 (`dp_release.holdout`).
+at most K rows (K = 1 if a row is a person). For noise of standard deviation s on both counts of a column,
+mu_j = 2 K/s suffices. The bounds, and what is released of the rows under these bounds, then have together
+the divergence of the rest, with its Gaussian parameter mu replaced by sqrt(mu^2 + mu_1^2 + .. + mu_c^2).
+Proof. For any bins, a row adds a unit vector, or nothing. Replacing a row replaces one unit vector, which
+changes the counts by at most sqrt(2), and K rows by at most K sqrt(2). Counts are exact integers, so lemma
+2 (`dp_release.lattice`) with rho = 0 makes each release of counts, given earlier ones, sqrt(2) K/s-GDP up
+to its total variation. The second bins follow from the first release. Gaussian releases compose adaptively,
+so both are 2 K/s-GDP, and all columns together mu_b-GDP, mu_b^2 = sum of mu_j^2. Bounds are
+post-processing. For *every* value of the bounds, the row of integers of a line depends on this line alone,
+has a norm of at most 2^20, and its target is in [-1, 1] (`dp_release.rows`); n, d, lambda, noises and
+solver limits are equal for all bounds. So theorem 1 (`dp_release.tilt`) and lemma 2 hold for the rest with
+the same numbers, whatever the bounds are. The rest's bound E delta_tilt(e - L), L ~ N(mu^2/2, mu^2), holds
+for every real e, in both directions, since replace-one is symmetric. Dominating pairs compose adaptively
+(Zhu, Dong, Wang, AISTATS 2022, theorem 10): both together have at most E E delta_tilt(e - L_b - L), and L_b
++ L is one Gaussian loss of the parameter sqrt(mu^2 + mu_b^2). This is what `models.Plan.delta_at`
+evaluates. With a holdout, only training rows are counted, so bounds and model together are A of theorem 2
+(`dp_release.holdout`).
 
 The target may be such a column, too. Thresholds of labels (`above`) and lists of categories may not: they
 must be public.
 
-WHAT IS LOST. Values beyond the bounds are clipped, and so are small groups with unusual values. Bounds that
-are powers of two are up to twice as large as necessary at either end, and the noise on a coefficient, in
-the column's own units, grows with the range that is not filled.
+WHAT IS LOST. Values beyond the bounds are clipped, and so are small groups with unusual values. The noise
+on a coefficient, in the column's own units, grows with the range that is not filled. If nothing stood out,
+the column is nearly constant between its bounds, and `silenced` gives it and the constant no interval.
 """
 
 import math
@@ -58,10 +63,13 @@ from dp_release.draws import Stream
 SHARE = 0.1  # default share of mu^2 for all columns together
 OUTSIDE = 0.01  # default share of the counted rows that bounds may leave out
 BETA = 1e-3  # probability that some empty bin stands out
-NEAR = 1.5  # standard deviations at which a bin beside those that stand out belongs to them
+PARTS = 8  # parts of the range, in the second counts
+# Standard deviations at which a bin beside those that stand out belongs to them, in both counts.
+NEAR = (1.5, 1.0)
 OCTAVES = 60  # powers of two up to the largest bound; numbers below the least of them are near 0
 SMALLEST = -256  # least exponent of an edge, so every edge is a bound that `dp_release.rows` reads
 LEAST, MOST = -(10**9), 10**9  # default outer bounds
+NOTHING = "no numbers stood out of the noise, so the bounds are too wide for an interval"
 KEYS = ("share", "outside", "least", "most")
 FIND = "find"
 
@@ -128,16 +136,17 @@ def options(schema: rows.Schema) -> dict[str, tuple[float, int]]:
 
 
 def noise(mu: Fraction, bins: int, bits: int = lattice.BITS, most: int = 1) -> lattice.Noise:
-    """The noise on a column's counts. most: the largest number of rows of a person."""
-    return lattice.covering(most * lattice.root(Fraction(2)), mu, bins, bits)
+    """The noise on both counts of a column. most: the largest number of rows of a person."""
+    return lattice.covering(Fraction(2 * most), mu, bins + PARTS, bits)
 
 
-def counts(schema: rows.Schema, lines: Iterable[bytes]) -> dict[str, list[int]]:
-    """Each found column's exact number of lines in each bin."""
-    found = columns(schema)
-    places = [k for k, column in enumerate(schema.columns) if column.name in found]
-    readers = [_bin_of(schema.columns[k]) for k in places]
-    total = {schema.columns[k].name: [0] * (len(edges(schema.columns[k])) - 1) for k in places}
+def counts(
+    schema: rows.Schema, lines: Iterable[bytes], ends: dict[str, list]
+) -> dict[str, list[int]]:
+    """Each column's exact number of lines in each bin. ends: column -> edges of its bins."""
+    places = [k for k, column in enumerate(schema.columns) if column.name in ends]
+    readers = [_bin_of(schema.columns[k], ends[schema.columns[k].name]) for k in places]
+    total = {name: [0] * (len(each) - 1) for name, each in ends.items()}
     for line in lines:
         cells = schema.split(line)
         for k, read in zip(places, readers, strict=True) if cells is not None else ():
@@ -147,9 +156,9 @@ def counts(schema: rows.Schema, lines: Iterable[bytes]) -> dict[str, list[int]]:
     return total
 
 
-def _bin_of(column: rows.Number) -> Callable[[bytes], int | None]:
+def _bin_of(column: rows.Number, ends: list) -> Callable[[bytes], int | None]:
     """A function from a cell to the bin of the number that the model reads there, or None."""
-    inner = [rows.fraction(each) for each in edges(column)[1:-1]]
+    inner = [rows.fraction(each) for each in ends[1:-1]]
     number_of = rows.number_reader(column)
 
     def read(cell):
@@ -160,56 +169,101 @@ def _bin_of(column: rows.Number) -> Callable[[bytes], int | None]:
 
 
 class Found(NamedTuple):
-    """A column's bounds, and the noisy counts that they follow from, in units of the noise's spacing."""
+    """A column's bounds, and the noisy counts that they follow from, in units of the noise's spacing.
+
+    parts: the second counts, empty if no bin stood out.
+    """
 
     low: int | float | str
     high: int | float | str
     integers: list[int]
+    parts: list[int]
 
 
 def find(
     schema: rows.Schema,
     noises: dict[str, lattice.Noise],
-    exact_counts: dict[str, Sequence[int]],
+    count: Callable[[dict[str, list]], dict[str, Sequence[int]]],
     key: bytes,
 ) -> dict[str, Found]:
     """Release noisy counts, and the bounds that follow from them.
 
-    noises: of `models.Plan.found`. exact_counts: of `counts`. key: the release's secret key.
+    noises: of `models.Plan.found`. count: edges of each column -> exact counts. key: the release's secret
+    key.
     """
+    ends = {name: edges(column) for name, column in columns(schema).items()}
+    first = _released(count(ends), noises, key, "bounds")
+    ranges = {n: within(schema, n, noises, ends[n], noisy) for n, noisy in first.items()}
+    cut = {name: parts(*each) for name, each in ranges.items() if each is not None}
+    second = _released(count(cut), noises, key, "parts") if cut else {}
     found = {}
-    for name, exact in exact_counts.items():
-        noisy = lattice.released(
-            map(Fraction, exact), noises[name], Stream(key, f"bounds of {name}")
-        )
-        found[name] = Found(*within(schema, name, noises, noisy), noisy)
+    for name in ends:
+        low, high = ends[name][0], ends[name][-1]
+        if name in cut:
+            own = within(schema, name, noises, cut[name], second[name], again=True)
+            low, high = own or ranges[name]
+        found[name] = Found(low, high, first[name], second.get(name, []))
     return found
 
 
-def threshold(noises: dict[str, lattice.Noise], name: str) -> int:
-    """The count, in units of the spacing, at which a bin stands out: tau."""
+def _released(exact, noises, key, what):
+    """Noisy counts of each column."""
+    return {
+        name: lattice.released(
+            map(Fraction, each),
+            noises[name]._replace(count=len(each)),
+            Stream(key, f"{what} of {name}"),
+        )
+        for name, each in exact.items()
+    }
+
+
+def parts(low: int | float | str, high: int | float | str) -> list[int | float | str]:
+    """The ends of `PARTS` equal parts of a range, or of one part if floats do not tell more apart."""
+    start, stop = rows.fraction(low), rows.fraction(high)
+    inner = [start + (stop - start) * k / PARTS for k in range(1, PARTS)]
+    ends = [low, *(int(e) if e.denominator == 1 else float(e) for e in inner), high]
+    exact = list(map(rows.fraction, ends))
+    return ends if exact == sorted(set(exact)) else [low, high]
+
+
+def threshold(noises: dict[str, lattice.Noise], name: str, bins: int | None = None) -> int:
+    """The count, in units of the spacing, at which a bin stands out: tau. bins: of all columns together."""
     from scipy.special import ndtri
 
-    bins = sum(noise.count for noise in noises.values())
+    if bins is None:
+        bins = sum(noise.count - PARTS for noise in noises.values())
     return math.ceil(-float(ndtri(BETA / bins)) * noises[name].scale)
 
 
+def outside(column: rows.Number) -> Fraction:
+    """The public share of the counted rows that a column's bounds may leave out."""
+    return Fraction(str(column.find.get("outside", OUTSIDE)))
+
+
 def within(
-    schema: rows.Schema, name: str, noises: dict[str, lattice.Noise], noisy: Sequence[int]
-) -> tuple[int | float | str, int | float | str]:
-    """A column's bounds from its noisy counts: post-processing."""
-    column = columns(schema)[name]
-    ends, tau = edges(column), threshold(noises, name)
+    schema: rows.Schema,
+    name: str,
+    noises: dict[str, lattice.Noise],
+    ends: Sequence[int | float | str],
+    noisy: Sequence[int],
+    again: bool = False,
+) -> tuple[int | float | str, int | float | str] | None:
+    """The range of the bins that stand out, by post-processing of noisy counts; None if none does.
+
+    again: whether these are the second counts.
+    """
+    tau = threshold(noises, name, PARTS * len(noises) if again else None)
     standing = [k for k, each in enumerate(noisy) if each >= tau]
     if not standing:
-        return ends[0], ends[-1]
+        return None
     first, last = standing[0], standing[-1]
-    near = NEAR * noises[name].scale
+    near = NEAR[again] * noises[name].scale
     while first > 0 and noisy[first - 1] >= near:
         first -= 1
     while last < len(noisy) - 1 and noisy[last + 1] >= near:
         last += 1
-    left = Fraction(str(column.find.get("outside", OUTSIDE))) * sum(noisy[first : last + 1])
+    left = outside(columns(schema)[name]) / 2 * sum(noisy[first : last + 1])
     while first < last and (least := min(noisy[first], noisy[last])) <= left:
         left -= max(least, 0)
         if least == noisy[last]:
@@ -241,16 +295,31 @@ def document(schema: rows.Schema, plan: object, found: dict[str, Found]) -> dict
                 "column": name,
                 "least": column.low,
                 "most": column.high,
-                "outside": column.find.get("outside", OUTSIDE),
+                "outside": float(outside(column)),
                 "low": own.low,
                 "high": own.high,
                 "stands_out": stands_out(plan.found, name),
                 "step": noise.step,
                 "scale": noise.scale,
                 "integers": own.integers,
+                "parts": own.parts,
             }
         )
     return {"epsilon": alone(plan.found, plan.delta), "columns": each}
+
+
+def silenced(table: list[dict] | None, found: dict[str, Found]) -> list[dict] | None:
+    """A regression table without intervals of columns for which nothing stood out, and of the constant."""
+    nothing = [name for name, own in found.items() if not own.parts]
+    if table is None or not nothing:
+        return table
+    silent, keys = {*nothing, "constant"}, ("column", "says")
+    return [
+        {key: row[key] if key in keys else None for key in row} | {"says": NOTHING}
+        if row["column"] in silent
+        else row
+        for row in table
+    ]
 
 
 def stands_out(noises: dict[str, lattice.Noise], name: str) -> int:

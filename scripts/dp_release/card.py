@@ -257,10 +257,10 @@ def _found(found):
         between = " | ".join(f"{_exact(c[a])} to {_exact(c[b])}" for a, b in ENDS)
         lines.append(f"| {_cell(c['column'])} | {between} | {c['stands_out']:,} |")
     return (
-        f"The release found these bounds in the rows, from noisy counts of rows in bins whose ends are "
-        f"powers of two. Its epsilon pays for them. Alone, they would cost epsilon = "
-        f"{_above(found['epsilon'])} at the same delta. Where no bin stood out of the noise, the bounds "
-        f"are the public least and most.\n\n"
+        f"The release found these bounds in the rows, from noisy counts of rows in public bins. Its "
+        f"epsilon pays for them. Alone, they would cost epsilon = {_above(found['epsilon'])} at the same "
+        f"delta. Where no bin stood out of the noise, the bounds are the public least and most, and other "
+        f"coefficients are those of a model without this column.\n\n"
         + "\n".join(lines)
         + "\n\nNumbers beyond the bounds count as the bound. So a coefficient of a column with a long tail "
         "is that of the clipped numbers, and small groups with unusual numbers, of fewer rows than stand "

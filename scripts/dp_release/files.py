@@ -32,7 +32,7 @@ Keys:
     made_by       {code, libraries, arithmetic} of `dp_release.making`
     found         absent, or what the release found bounds from (`dp_release.bounds`): {epsilon, the cost
                   alone at the release's delta; columns: [{column, least, most, outside, low, high,
-                  stands_out, step, scale, integers}, ..]}. `schema` has the bounds that were found
+                  stands_out, step, scale, integers, parts}, ..]}. `schema` has the bounds that were found
 """
 
 import json
@@ -209,6 +209,7 @@ def content(
     weights = release.floats("weights")
     guarantee = paid.guarantee()
     table, estimates, covariance = table_of(release, schema.names, T, shift)
+    table = bounds.silenced(table, found or {})
     document = {
         "format": FORMAT,
         "name": request.name,

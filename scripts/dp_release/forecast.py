@@ -444,19 +444,24 @@ def _with_expected_bounds(schema, expected):
         reach = FAR * known["deviation"]
         low = max(float(column.low), known["mean"] - reach)
         high = min(float(column.high), known["mean"] + reach)
-        ends[name] = bounds.Found(low, high, [])
+        ends[name] = bounds.Found(low, high, [], [])
     return rows.from_facts(bounds.settled(schema.facts, ends)) if found else schema
 
 
 def _found(request, plan, study, simulated, key):
     """The schema under bounds that a release finds in simulated rows (V, y)."""
-    asked, counts = rows.from_facts(request.schema), {}
-    for name, column in bounds.columns(asked).items():
-        x = _numbers(study.schema, name, *simulated)
-        inner = np.array([float(each) for each in bounds.edges(column)[1:-1]])
-        places = np.searchsorted(inner, x, side="right")
-        counts[name] = np.bincount(places, minlength=len(inner) + 1).tolist()
-    found = bounds.find(asked, plan.found, counts, key)
+    asked = rows.from_facts(request.schema)
+
+    def count(ends):
+        exact = {}
+        for name, each in ends.items():
+            x = _numbers(study.schema, name, *simulated)
+            inner = np.array([float(edge) for edge in each[1:-1]])
+            places = np.searchsorted(inner, x, side="right")
+            exact[name] = np.bincount(places, minlength=len(each) - 1).tolist()
+        return exact
+
+    found = bounds.find(asked, plan.found, count, key)
     return rows.from_facts(bounds.settled(request.schema, found))
 
 

@@ -12,6 +12,7 @@ import resource
 import sys
 import zlib
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -280,6 +281,6 @@ def _bounds(request, book, plan, lines, key):
         if request.holdout:  # bounds and model are of the same rows, as theorem 2 needs
             out = holdout.held_out(plan.n, plan.held, key)
             lines = [line for line, held in zip(lines, out, strict=True) if not held]
-        found = bounds.find(schema, noises, bounds.counts(schema, lines), key)
+        found = bounds.find(schema, noises, partial(bounds.counts, schema, lines), key)
         book.keep_bounds(request.name, found)
     return found

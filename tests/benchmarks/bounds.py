@@ -55,10 +55,16 @@ def ours(rng, x, epsilon):
     from dp_release import bounds, rows
 
     schema = rows.Schema([bounds.number("x", True), rows.Category("y", (0, 1))], "y")
-    inner = np.array([float(each) for each in bounds.edges(schema.columns[0])[1:-1]])
-    counts = np.bincount(np.searchsorted(inner, x, "right"), minlength=len(inner) + 1)
-    noise = bounds.noise(Fraction(gaussian_mu(epsilon, DELTA)), len(counts))
-    found = bounds.find(schema, {"x": noise}, {"x": counts.tolist()}, rng.bytes(32))["x"]
+    bins = len(bounds.edges(schema.columns[0])) - 1
+
+    def count(ends):
+        inner = np.array([float(each) for each in ends["x"][1:-1]])
+        return {
+            "x": np.bincount(np.searchsorted(inner, x, "right"), minlength=len(inner) + 1).tolist()
+        }
+
+    noise = bounds.noise(Fraction(gaussian_mu(epsilon, DELTA)), bins)
+    found = bounds.find(schema, {"x": noise}, count, rng.bytes(32))["x"]
     return float(found.low), float(found.high)
 
 

@@ -5,6 +5,7 @@ import math
 import os
 import signal
 from fractions import Fraction
+from functools import partial
 from itertools import combinations
 
 import numpy as np
@@ -72,7 +73,16 @@ def events(folder):
 
 def noises(scale, **columns):
     """Noises of spacing 1, for tests of the rule. columns: their numbers of bins."""
-    return {name: lattice.Noise(0, scale, count, Fraction(1)) for name, count in columns.items()}
+    return {
+        name: lattice.Noise(0, scale, count + bounds.PARTS, Fraction(1))
+        for name, count in columns.items()
+    }
+
+
+def counted(schema, lines):
+    """Exact first counts."""
+    ends = {name: bounds.edges(column) for name, column in bounds.columns(schema).items()}
+    return bounds.counts(schema, lines, ends)
 
 
 # The bins.
@@ -117,7 +127,7 @@ def test_a_cell_is_in_the_bin_of_its_exact_number():
         b"0",
         b"16",
     ]
-    exact = bounds.counts(schema, [each + b",1" for each in cells])["x"]
+    exact = counted(schema, [each + b",1" for each in cells])["x"]
     edges = bounds.edges(schema.columns[0])
     own = dict(zip(edges, exact, strict=False))
     assert sum(exact) == len(cells)
@@ -131,16 +141,14 @@ def test_a_cell_is_in_the_bin_of_its_exact_number():
 
 def test_cells_without_a_number_and_invalid_lines_are_in_no_bin():
     lines = [b"x,f,3,yes", b",f,3,yes", b"5,f,3", b'"5,f,3,yes', b"nan,f,3,yes", b"5,f,3,what"]
-    assert (
-        sum(bounds.counts(SCHEMA, lines)["income"]) == 1
-    )  # other cells of the last line do not count
+    assert sum(counted(SCHEMA, lines)["income"]) == 1  # other cells of the last line do not count
 
 
 def test_missing_cells_count_as_the_number_that_replaces_them():
     schema = rows.Schema(
         [bounds.number("x", {"least": 0, "most": 16}, missing=5), rows.Category("y", (0, 1))], "y"
     )
-    assert bounds.counts(schema, [b",1", b"NA,1", b"5,1"])["x"][-2] == 3
+    assert counted(schema, [b",1", b"NA,1", b"5,1"])["x"][-2] == 3
 
 
 # What it costs. Pitfalls 1, 9 and 11.
@@ -153,26 +161,31 @@ def test_one_row_changes_counts_by_at_most_the_sensitivity():
     )
     cells = [b"0", b"1e9", b"-1e9", b"3", b"-0.001", b"", b"no", b"7,8"]
     lines = [b"%s,%s,%s" % (a, b, y) for a in cells for b in cells[::2] for y in cells[1::3]]
-    one = [np.concatenate(list(bounds.counts(schema, [line]).values())) for line in lines]
+    one = [np.concatenate(list(counted(schema, [line]).values())) for line in lines]
     apart = [np.square(x - z).sum() for x, z in combinations(one, 2)]
     assert max(apart) == 2 * len(bounds.columns(schema))
+    cut = dict.fromkeys("aby", bounds.parts(-4, 4))
+    one = [np.concatenate(list(bounds.counts(schema, [line], cut).values())) for line in lines]
+    assert max(np.square(x - z).sum() for x, z in combinations(one, 2)) == 2 * len(cut)
     assert bounds.columns(schema).keys() == {"a", "b", "y"}  # the target's bins are one more column
     check_noise()
 
 
 def check_noise():
     own, persons = (bounds.noise(Fraction(1, 5), 9, most=k) for k in (1, 3))
-    assert float(own.deviation) == pytest.approx(5 * math.sqrt(2), rel=1e-9)
-    assert float(persons.deviation) == pytest.approx(3 * 5 * math.sqrt(2), rel=1e-9)
-    assert own.deviation * own.mu >= lattice.root(Fraction(2))
+    # Both counts change by sqrt(2), so together by 2.
+    assert float(own.deviation) == pytest.approx(5 * 2, rel=1e-9)
+    assert float(persons.deviation) == pytest.approx(3 * 5 * 2, rel=1e-9)
+    assert own.deviation * own.mu >= 2
 
 
 def check_columns_have_their_own_noise():
     schema = rows.Schema([bounds.number(name, True) for name in "xy"], "y")
     bins = len(bounds.edges(schema.columns[0])) - 1
     own = {name: bounds.noise(Fraction(1), bins) for name in "xy"}
-    found = bounds.find(schema, own, dict.fromkeys("xy", [0] * bins), bytes(32))
-    assert not set(found["x"].integers) & set(found["y"].integers)
+    found = bounds.find(schema, own, partial(bounds.counts, schema, [b"5,5"] * 99), bytes(32))
+    released = [set(each) for own in found.values() for each in (own.integers, own.parts)]
+    assert all(not a & b for a, b in combinations(released, 2))
 
 
 def test_columns_have_their_own_noise():
@@ -184,7 +197,7 @@ def test_columns_have_their_own_noise():
 )
 def test_thresholds_are_those_of_an_independent_table(columns, deviation, tau):
     """83 bins, epsilon .1 and delta 1e-6 for all columns together, beta 1e-3, computed by others."""
-    mu = gaussian_mu(0.1, 1e-6) / math.sqrt(columns)
+    mu = gaussian_mu(0.1, 1e-6) / math.sqrt(columns) * math.sqrt(2)  # of both counts
     own = {f"c{k}": bounds.noise(Fraction(mu), 83) for k in range(columns)}
     assert float(own["c0"].deviation) == pytest.approx(deviation, abs=0.06)
     assert bounds.stands_out(own, "c0") == pytest.approx(tau, abs=1)
@@ -217,7 +230,9 @@ def test_bounds_and_model_together_cost_what_is_asked(method):
 
 
 def stated(low=0, high=4096):
-    return rows.from_facts(bounds.settled(SCHEMA.facts, {"income": bounds.Found(low, high, [])}))
+    return rows.from_facts(
+        bounds.settled(SCHEMA.facts, {"income": bounds.Found(low, high, [], [])})
+    )
 
 
 def test_shares_are_public():
@@ -272,7 +287,7 @@ def rule(*heights, schema=None, scale=10, above=3):
     bins = len(bounds.edges(schema.columns[0])) - 1
     own = noises(scale, x=bins)
     noisy = [0] * (bins - len(heights) - above) + list(heights) + [0] * above
-    return bounds.within(schema, "x", own, noisy)
+    return bounds.within(schema, "x", own, bounds.edges(schema.columns[0]), noisy)
 
 
 def test_bounds_are_the_ends_of_the_bins_that_stand_out():
@@ -287,17 +302,82 @@ def test_bounds_are_the_ends_of_the_bins_that_stand_out():
 
 
 def test_nothing_stands_out():
-    assert rule(40) == (0, 256)
-    assert rule(40, schema=column(-7.5, 256)) == (-7.5, 256)
+    assert rule(40) is None
+    assert rule(40, schema=column(-7.5, 256)) is None
+    found = bounds.find(column(-7.5), {"x": bounds.noise(Fraction(1, 9), 120)}, empty, bytes(32))[
+        "x"
+    ]
+    assert (found.low, found.high, found.parts) == (-7.5, 256, [])
+
+
+def empty(ends):
+    return {name: [0] * (len(each) - 1) for name, each in ends.items()}
+
+
+def cut(*counts, scale=10, ends=None, **find):
+    """The range of noisy counts of the eight parts of [0, 64]."""
+    ends = ends or bounds.parts(0, 64)
+    return bounds.within(column(**find), "x", noises(scale, x=60), ends, counts, again=True)
+
+
+def test_empty_parts_of_the_range_are_left_out():
+    assert cut(0, 0, 0, 0, 500, 500, 0, 0) == (32, 48)
+    assert cut(9, -9, 2, 9, 500, 500, 9, 9) == (32, 48)  # within one deviation of the noise
+    assert cut(9, 9, 2, 11, 500, 500, 11, 9) == (24, 56)
+    assert cut(200, 100, 50, 60, 70, 80, 90, 300) == (0, 64)
+    assert cut(6, 9, 500, 500, 500, 500, 0, 20, scale=1) == (8, 64)  # 6 of half of 1 %, 10 rows
+    assert cut(6, 9, 500, 500, 500, 500, 0, 20, scale=1, outside=0) == (0, 64)
+    assert cut(*[30] * 8) is None  # the range stays as it is
+    assert cut(900, ends=[3, 4]) == (3, 4)
+
+
+def test_parts_that_floats_do_not_tell_apart_are_not_made():
+    assert bounds.parts(1, 9) == list(range(1, 10))
+    assert bounds.parts(0, 1)[1] == 0.125
+    assert bounds.parts(2.0**53, 2.0**53 + 2) == [
+        2.0**53,
+        *range(2**53 + 1, 2**53 + 1),
+        2.0**53 + 2,
+    ]
+
+
+def test_columns_without_bounds_get_no_interval():
+    row = {
+        "estimate": 1.0,
+        "standard_error": 1.0,
+        "low": 0.0,
+        "high": 2.0,
+        "p_value": 0.3,
+        "says": "",
+    }
+    table = [{"column": name, **row} for name in ("a", "b", "constant")]
+    found = {"a": bounds.Found(0, 1, [1], []), "b": bounds.Found(0, 1, [1], [5])}
+    said = bounds.silenced(table, found)
+    assert [each["low"] for each in said] == [None, 0.0, None]
+    assert said[0] == dict.fromkeys(row) | {"column": "a", "says": bounds.NOTHING}
+    assert bounds.silenced(table, {"b": found["b"]}) == table
+
+
+def test_a_column_far_from_zero_gets_bounds_of_its_size():
+    """Pitfall 4. Powers of two alone would give a year [1024, 2048]."""
+    schema = rows.Schema([bounds.number("x", True), rows.Category("y", (0, 1))], "y")
+    lines = [b"%d,1" % (1950 + k % 71) for k in range(3000)]
+    own = {"x": bounds.noise(Fraction(1, 15), len(bounds.edges(schema.columns[0])) - 1)}
+    for k in range(5):
+        found = bounds.find(schema, own, partial(bounds.counts, schema, lines), bytes([k]) * 32)[
+            "x"
+        ]
+        assert found.high == 2048 and found.low >= 1664
+        assert len(found.parts) == bounds.PARTS
 
 
 def test_bins_at_the_ends_are_left_out_up_to_the_share():
-    assert rule(40, 8000, 50, above=2) == (16, 64)  # 40 are less than 1 % of 8,090; 90 are more
+    assert rule(40, 8000, 50, above=2) == (16, 64)  # 40 are less than half of 1 % of 8,090; 90 are more
     assert rule(50, 8000, 40, above=2) == (8, 32)
-    assert rule(40, 9000, 42, above=2) == (16, 32)
-    assert rule(40, 9000, 42, schema=column(outside=0), above=2) == (8, 64)
-    assert rule(300, 700, schema=column(outside=0.3), above=2) == (32, 64)
-    assert rule(300, 700, schema=column(outside=0.29), above=2) == (16, 64)
+    assert rule(20, 9000, 22, above=2) == (16, 32)
+    assert rule(20, 9000, 22, schema=column(outside=0), above=2) == (8, 64)
+    assert rule(150, 850, schema=column(outside=0.3), above=2) == (32, 64)
+    assert rule(150, 850, schema=column(outside=0.29), above=2) == (16, 64)
 
 
 def test_one_sided_columns_end_at_zero():
@@ -305,8 +385,8 @@ def test_one_sided_columns_end_at_zero():
     schema = rows.Schema([bounds.number("x", True), rows.Category("y", (0, 1))], "y")
     lines = [b"%d,1" % (k % 3) for k in range(3000)]
     own = {"x": bounds.noise(Fraction(1), len(bounds.edges(schema.columns[0])) - 1)}
-    (found,) = bounds.find(schema, own, bounds.counts(schema, lines), bytes(32)).values()
-    assert (found.low, found.high) == (0, 4)
+    (found,) = bounds.find(schema, own, partial(bounds.counts, schema, lines), bytes(32)).values()
+    assert found.low == 0 and 2 < found.high <= 4
 
 
 def test_an_empty_bin_seldom_stands_out_and_a_full_one_nearly_always_does():
@@ -314,15 +394,19 @@ def test_an_empty_bin_seldom_stands_out_and_a_full_one_nearly_always_does():
     bins = len(bounds.edges(schema.columns[0])) - 1
     own = {"x": bounds.noise(Fraction(1, 10), bins)}
     tau = bounds.stands_out(own, "x")
-    exact = [0] * bins
-    exact[-3] = 2 * tau
+    lines = [b"40,0"] * (2 * tau)
+    count = partial(bounds.counts, schema, lines)
     found = [
-        bounds.find(schema, own, {"x": exact}, key[:-2] + bytes([k // 250, k % 250]))["x"]
+        bounds.find(schema, own, count, key[:-2] + bytes([k // 250, k % 250]))["x"]
         for k in range(300)
     ]
-    assert all(f.low <= 32 < 64 <= f.high for f in found)
-    beside = np.mean([(f.low, f.high) != (32, 64) for f in found])
+    assert all(f.low <= 40 <= f.high for f in found)
+    ends = bounds.edges(schema.columns[0])
+    ranges = [bounds.within(schema, "x", own, ends, f.integers) for f in found]
+    beside = np.mean([each != (32, 64) for each in ranges])
     assert 0.05 < beside < 0.2  # an empty neighbour of either side has 1.5 deviations, less 1 %
+    # Of the eight parts, [40, 44) is kept. Others are mostly left out.
+    assert np.mean([f.high - f.low for f in found]) < 16
 
 
 # The release. Pitfalls 2 to 4, 6, 7, 10.
@@ -340,7 +424,7 @@ def test_bounds_are_in_book_model_and_card(release):
     assert kinds == ["open", "preview", "begin", "bounds", "done"]
     (kept,) = (event["columns"] for event in events(folder) if event["event"] == "bounds")
     (said,) = document["found"]["columns"]
-    assert {key: said[key] for key in ("low", "high", "integers")} == kept["income"]
+    assert {key: said[key] for key in ("low", "high", "integers", "parts")} == kept["income"]
     assert (said["low"], said["high"]) == (1024, 2048)
     facts = {c["name"]: c for c in document["schema"]["columns"]}
     assert facts["income"] == {"kind": "number", "name": "income", "low": 1024, "high": 2048}
@@ -361,13 +445,13 @@ def test_bounds_are_in_book_model_and_card(release):
 def test_nothing_else_of_the_rows_is_told(release):
     """Pitfall 3: no exact count, least or largest number, and no number of cells that are no numbers."""
     folder, document = release
-    exact = bounds.counts(SCHEMA, ROWS)["income"]
+    exact = counted(SCHEMA, ROWS)["income"]
     (said,) = document["found"]["columns"]
     noisy = np.array(said["integers"]) * 2.0 ** said["step"]
     assert (noisy != np.array(exact)).all()  # also empty bins have noise
     assert set(said) == {
         *("column", "least", "most", "outside", "low", "high"),
-        *("stands_out", "step", "scale", "integers"),
+        *("stands_out", "step", "scale", "integers", "parts"),
     }
     other = [b"x,%b" % line.split(b",", 1)[1] for line in ROWS]  # no cell of income is a number
     for name, data in (("empty", []), ("other", other)):
@@ -378,6 +462,7 @@ def test_nothing_else_of_the_rows_is_told(release):
         assert there["found"]["columns"][0].keys() == said.keys()
         own = there["found"]["columns"][0]
         assert (own["low"], own["high"]) == (0, 10**9)  # least and most, and no refusal
+        assert own["parts"] == [] and there["table"][0]["says"] == bounds.NOTHING
 
 
 def test_the_same_name_gives_the_same_bounds(release):
@@ -481,19 +566,19 @@ def test_bounds_of_another_release_are_not_adopted(tmp_path, monkeypatch):
 def test_held_out_rows_have_no_part_in_the_bounds(tmp_path):
     """Theorem 2 needs bounds and model to be of the same rows."""
     request = Request.parsed(ASKED | {"holdout": 0.25})
-    package, counted = making.planned(request), []
+    package, seen = making.planned(request), []
     with pytest.MonkeyPatch.context() as patch:
         exact = bounds.counts
-        patch.setattr(bounds, "counts", lambda *a: counted.append(exact(*a)) or counted[-1])
+        patch.setattr(bounds, "counts", lambda *a: seen.append(exact(*a)) or seen[-1])
         masks = []
         mask = holdout.held_out
         patch.setattr(holdout, "held_out", lambda *a: masks.append(mask(*a)) or masks[-1])
         document = made(tmp_path, request=request)
     assert package.model.found and package.delta_at(2.0) <= 1e-6
-    assert sum(counted[0]["income"]) == 300 == document["training_rows"]
+    assert sum(seen[0]["income"]) == 300 == document["training_rows"]
     assert (masks[0] == masks[1]).all()
     training = [line for line, out in zip(ROWS, masks[0], strict=True) if not out]
-    assert counted[0] == bounds.counts(SCHEMA, training)
+    assert seen[0] == counted(SCHEMA, training)
 
 
 # Numbers as targets, estimators, forecasts.

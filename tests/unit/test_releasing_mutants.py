@@ -109,11 +109,11 @@ MUTANTS = {
         found_in_holdout.check_one_part,
     ),
     "sensitivity of counts halved": (
-        *(bounds, "most * lattice.root(Fraction(2))", "most * lattice.root(Fraction(2)) / 2"),
+        *(bounds, "Fraction(2 * most)", "Fraction(most)"),
         found_in_bounds.check_noise,
     ),
     "one stream for all columns": (
-        *(bounds, 'Stream(key, f"bounds of {name}")', 'Stream(key, "bounds")'),
+        *(bounds, 'Stream(key, f"{what} of {name}")', "Stream(key, what)"),
         found_in_bounds.check_columns_have_their_own_noise,
     ),
     "zero counted twice": (

@@ -398,13 +398,15 @@ def outlook(request: Request, study: Study, draws: int | None = None) -> Outlook
     names, widths, weights, plain, tested = study.schema.names, [], [], [], []
     for k in range(draws):
         key, (V, y) = generator(study.seed, "key", k).bytes(32), study.rows(n, k)
-        schema, learnt = study.schema, (V, y)
+        schema, learnt, found = study.schema, (V, y), {}
         if plan.found:
             simulated = study.unshortened(n, k)
-            schema = _found(request, plan, study, simulated, key)
+            found = _found(request, plan, study, simulated, key)
+            schema = rows.from_facts(bounds.settled(request.schema, found))
             learnt = _under(schema, study.schema, *simulated)
         release = models.release(plan, *learnt, key)
         table = files.table_of(release, names, *files.own_units(schema))[0]
+        table = bounds.silenced(table, found)
         if table is not None:
             ends = [(math.inf if row["low"] is None else row["high"] - row["low"]) for row in table]
             widths.append(ends)
@@ -449,7 +451,7 @@ def _with_expected_bounds(schema, expected):
 
 
 def _found(request, plan, study, simulated, key):
-    """The schema under bounds that a release finds in simulated rows (V, y)."""
+    """The bounds that a release finds in simulated rows (V, y)."""
     asked = rows.from_facts(request.schema)
 
     def count(ends):
@@ -461,8 +463,7 @@ def _found(request, plan, study, simulated, key):
             exact[name] = np.bincount(places, minlength=len(each) - 1).tolist()
         return exact
 
-    found = bounds.find(asked, plan.found, count, key)
-    return rows.from_facts(bounds.settled(request.schema, found))
+    return bounds.find(asked, plan.found, count, key)
 
 
 def _numbers(schema, name, V, y):

@@ -151,6 +151,8 @@ PLACES = {
     "REPLAY": "how far one record moves what gets noise, of every private mechanism",
     "SPENDING": "where each method's settings come from, and what that costs",
     "AUDITED_CELLS": "every cell's epsilon: claimed, proven, audited",
+    "HEADLINES": "the numbers in the sentences of the first screens",
+    "HEADLINE": "the pictures of the first screens: `keeps`, `holds`, `leaks`",
     "RECOMMENDATIONS": "which method to use for each question",
     "ACROSS": "the methods across questions; its figure as `.png`",
     "COSTS": "what the jobs cost",
@@ -219,7 +221,7 @@ class Schema:
         words = schema.get("pattern", "").strip("^()$").split("|")
         words = [f"`{word}`" for word in words if word.isalpha()]
         names = [TYPES[kind] for kind in kinds if not (kind == "string" and words)]
-        if "object" in kinds and "array" in kinds:
+        if {"object", "array"} < set(kinds):
             return "anything"
         text = " or ".join([*words, *names])
         if "items" in schema and self.resolve(schema["items"]).get("items") != schema["items"]:

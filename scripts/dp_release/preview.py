@@ -51,6 +51,7 @@ class Looked:
         self.is_missing = rows.is_missing(column.codes, format, listed)
 
     def see(self, cell: bytes, line: int = 1) -> None:
+        cell = cell.strip(b" \t")
         value = self.reader(cell)
         if self.is_missing(cell):
             self.missing += 1
@@ -104,6 +105,8 @@ def _ends(numbers, frequent):
             apart = set(often[:k])
             others = [value for value in values if value not in apart]
             total = sum(numbers[value] for value in others)
+            if sum(numbers[value] for value in apart) >= total:
+                continue
             inner, seen = [], 0
             for value in others:
                 if 0.01 * total <= seen + numbers[value] and seen < 0.99 * total:

@@ -229,7 +229,8 @@ def column_sentences(column: Looked, lines: int, classes: list[str] | None = Non
                 said.append(f"{column.name}: {count:,} of them are {most}. {_code(column, most)}")
     for number, count in column.suspects(lines).items():
         said.append(
-            f"{column.name}: {count:,} numbers are {number}, apart from the others. {_code(column, number)}"
+            f"{column.name}: {count:,} numbers are {number}, beyond 98 % of the others. "
+            f"{_code(column, number)}"
         )
     if column.others:
         said.append(

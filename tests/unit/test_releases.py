@@ -246,11 +246,15 @@ def test_a_name_that_occurs_twice_is_refused_if_it_is_used(loaded):
     [
         (
             "Table 4: visits, by age\nprovisional\n\nid,age,ward,visits,readmitted",
-            "no column 'readmitted' in its line of names; line 4 has all: set `header: 4`",
+            "no column 'readmitted'; line 4 has all names: set `header: 4`",
         ),
         (
             'Table 4, "provisional" \nid,age,ward,visits,readmitted',
-            "no column 'readmitted' in its line of names; line 2 has all: set `header: 2`",
+            "no column 'readmitted'; line 2 has all names: set `header: 2`",
+        ),
+        (
+            "Clinic;\n\nid;age;ward;visits;readmitted",
+            "no column 'readmitted'; line 3 has all names: set `delimiter: \";\"` and `header: 3`",
         ),
         ("1,33,never read,2,yes", "no column 'readmitted': is the first line a header?"),
         ('a "b"', "no column 'readmitted': its first line is no header of column names"),

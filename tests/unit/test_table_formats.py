@@ -270,7 +270,7 @@ def test_undeclared_codes_are_shown(study):
     )
     preview = said(load)
     assert any(
-        line.startswith("age: 6 numbers are 999, apart from the others.")
+        line.startswith("age: 6 numbers are 999, beyond 98 % of the others.")
         and line.endswith("`missing: {age: {codes: [999]}}`.")
         for line in preview
     )

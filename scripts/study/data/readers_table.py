@@ -73,7 +73,7 @@ def _csv_blocks(path, choose, *, member=None, names=None, **keys):
             where = {name: header.index(name) for name in (*numeric, *text)}
             blocks = _whole_lines(handle)
             for lines in blocks:
-                frame = _parsed(lines, format.delimiter, len(header))
+                frame = _parsed(lines, format.delimiter, len(header), where.values())
                 if frame is None:
                     rest = itertools.chain([lines], blocks)
                     yield from _records(path, rest, read, header, where, text, format)
@@ -93,7 +93,7 @@ def _csv_blocks(path, choose, *, member=None, names=None, **keys):
                 if not kept.all():
                     frame = frame.filter(kept)
                 if len(numbers):
-                    series = {name: frame.to_series(place) for name, place in where.items()}
+                    series = {name: frame[str(place)] for name, place in where.items()}
                     yield numbers, _converted(series, text, format)
     except csv.Error as error:
         raise ValueError(f"{path}: is not a CSV file ({error})") from None
@@ -126,8 +126,11 @@ def _whole_lines(handle):
         yield "".join(rest)
 
 
-def _parsed(lines, delimiter, width):
-    """Whole lines as a frame of text with a row for each record, or None if Polars does not read them."""
+def _parsed(lines, delimiter, width, places):
+    """The first, the last and these columns of whole lines, as a frame of text, one row per record.
+
+    None if Polars does not read them as the csv module does.
+    """
     content = lines.encode()
     if not _are_around_cells(content, delimiter):
         return None
@@ -140,6 +143,7 @@ def _parsed(lines, delimiter, width):
             has_header=False,
             separator=delimiter,
             schema=dict.fromkeys(map(str, range(width)), pl.String),
+            columns=sorted({0, *places, width - 1}),
             missing_columns="insert",  # if the first row is too short
         )
     except pl.exceptions.PolarsError:

@@ -179,6 +179,8 @@ def test_numbers_other_separators_and_packed_files(loaded):
             "source.header: .* keep one of both",
         ),
         ({"source": {"csv": "clinic.csv", "separator": ";"}}, {}, "'separator' is called 'delim"),
+        ({"missing": {"visits": {"codes": [9], "is": "drop"}}}, {}, "leave `drop` out"),
+        ({"missing": {"visits": {"code": [9]}}}, {}, "unknown key 'code'; did you mean 'codes'"),
         ({"missing": {"agee": {"codes": [-9]}}}, {}, "no column 'agee'; did you mean 'age'"),
         (
             {"missing": {"ward": {"codes": ["icu", "surgery"]}}},

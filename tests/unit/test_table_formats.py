@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dp_privacy.errors import Refused
-from dp_release import making, rows
+from dp_release import files, making, rows, using
 from dp_release.formats import SINGLE_BYTE, Format
 from study import paths
 from study.configuration import releases
@@ -397,6 +397,28 @@ def test_keys_that_no_reader_can_keep_are_refused_by_both(study, keys, message):
     assert str(error.value).startswith(f"source.{message}")
 
 
+@pytest.mark.parametrize(
+    ("missing", "message"),
+    [
+        (
+            {"sex": {"codes": ["weiblich"]}},
+            "missing.sex: 'weiblich' cannot be a category and a code",
+        ),
+        ({"ill": {"codes": ["ja"]}}, "missing.ill: 'ja' cannot be a category and a code"),
+        ({"*": {"codes": ["ja"]}}, "missing.*: 'ja' cannot be a category and a code"),
+        ({"sex": {"codes": [9], "is": "divers"}}, "missing.sex: 'divers' is neither"),
+        ({"age": {"codes": [9], "is": "old"}}, "missing.age: must be 'drop' or a number"),
+        ({"agee": {"codes": [9]}}, "missing.agee: no such column is read; did you mean 'age'"),
+        ({"*": {"codes": [9], "is": 1}}, "missing.*: every other column takes 'drop' alone"),
+    ],
+)
+def test_codes_that_cannot_be_are_refused(missing, message):
+    resolved = ENTRY | {"source": {"csv": "rows.csv"}, "missing": missing, "steps": []}
+    with pytest.raises(ValueError) as error:
+        origins.resolve("clinic", resolved, {})
+    assert str(error.value).startswith(message)
+
+
 def test_encodings_of_single_bytes_are_that():
     """Each byte stands for one character or none, no two for the same, and ASCII is itself."""
     known = {
@@ -482,3 +504,29 @@ def test_two_readers_read_each_line_alike(tmp_path_factory, records, decimal, co
         number = min(max(table.X[0, 0], -100), 100)
         assert v[0] == math.trunc(schema.each * number / 100)
         assert (table.X[0, 1:] > 0).tolist() == (v[1:5] > 0).tolist()
+
+
+def test_new_rows_are_read_in_the_format_of_the_model():
+    """A model's predictions for an export are those of a model without a format for plain text."""
+    columns = [
+        rows.Number("age", 18, 90),
+        rows.Number("income", 0, 5000),
+        rows.Category("sex", ("weiblich", "männlich"), "weiblich"),
+        rows.Label("ill", ("ja",)),
+    ]
+    form = Format.of(GERMAN | {"encoding": "cp1252", "header": 3, "comment": "#"})
+    weights = np.array([0.5, -2.0, 1.0, 0.1])
+
+    def model(format):
+        schema = rows.Schema(columns, "ill", format)
+        return files.Model({}, schema, weights, weights, ["not ja", "ja"], None)
+
+    expected = list(using.of_file(model(Format()), written().encode()))
+    assert len(expected) == N + 1 and all(label for label, _ in expected)
+    for above in ("Title\n\n", "", "sep=;\n"):
+        data = (above + german()).encode("cp1252")
+        assert list(using.of_file(model(form), data)) == expected
+    lines = german().splitlines(keepends=True)
+    lines[3] = "#" + lines[3]
+    actual = list(using.of_file(model(form), "".join(lines).encode("cp1252")))
+    assert actual[3] == ("", "") and actual[4:] == expected[4:]

@@ -2,6 +2,7 @@
 
     draws       discrete Gaussian noise in integers, from a key
     lattice     the cost of a Gaussian release on a lattice (lemmas 1 and 2)
+    formats     how a file's text stands for cells
     rows        lines of a file as integer rows of bounded norm
     bounds      bounds of columns that a release finds, and theorem 3
     tilt        a minimiser with a certified gradient, and theorem 1
@@ -38,6 +39,7 @@ __all__ = [
     "estimators",
     "files",
     "forecast",
+    "formats",
     "making",
     "models",
     "request",

@@ -53,6 +53,7 @@ class Looked:
         self.is_missing = rows.is_missing(column.codes, format, listed)
 
     def see(self, cell: bytes, line: int = 1) -> None:
+        cell = cell.strip(b" \t")
         value = self.reader(cell)
         if self.is_missing(cell):
             self.missing += 1
@@ -106,6 +107,8 @@ def _ends(numbers, frequent):
             apart = set(often[:k])
             others = [value for value in values if value not in apart]
             total = sum(numbers[value] for value in others)
+            if sum(numbers[value] for value in apart) >= total:
+                continue
             inner, seen = [], 0
             for value in others:
                 if 0.01 * total <= seen + numbers[value] and seen < 0.99 * total:
@@ -263,7 +266,8 @@ def column_sentences(column: Looked, lines: int, classes: list[str] | None = Non
                 said.append(f"{column.name}: {count:,} of them are {most}. {_code(column, most)}")
     for number, count in column.suspects(lines).items():
         said.append(
-            f"{column.name}: {count:,} numbers are {number}, apart from the others. {_code(column, number)}"
+            f"{column.name}: {count:,} numbers are {number}, beyond 98 % of the others. "
+            f"{_code(column, number)}"
         )
     if column.others:
         said.append(

@@ -445,13 +445,13 @@ def fraction(value: float | str) -> Fraction | None:
 
 
 def remembered(read: Callable) -> Callable:
-    """Add a cache to `read`, because most columns have few distinct values."""
+    """Add a cache to `read`, because most columns have few distinct values, and drop blanks in quotes."""
     known = {}
 
     def remembered(cell):
         if cell in known:
             return known[cell]
-        value = read(cell)
+        value = read(cell.strip(b" \t"))
         if len(known) < KEPT:
             known[cell] = value
         return value

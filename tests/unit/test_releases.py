@@ -212,6 +212,8 @@ def test_numbers_other_separators_and_packed_files(loaded):
             "source.header: .* keep one of both",
         ),
         ({"source": {"csv": "clinic.csv", "separator": ";"}}, {}, "'separator' is called 'delim"),
+        ({"missing": {"visits": {"codes": [9], "is": "drop"}}}, {}, "leave `drop` out"),
+        ({"missing": {"visits": {"code": [9]}}}, {}, "unknown key 'code'; did you mean 'codes'"),
         ({"missing": {"agee": {"codes": [-9]}}}, {}, "no column 'agee'; did you mean 'age'"),
         (
             {"missing": {"ward": {"codes": ["icu", "surgery"]}}},
@@ -279,11 +281,15 @@ def test_a_name_that_occurs_twice_is_refused_if_it_is_used(loaded):
     [
         (
             "Table 4: visits, by age\nprovisional\n\nid,age,ward,visits,readmitted",
-            "no column 'readmitted' in its line of names; line 4 has all: set `header: 4`",
+            "no column 'readmitted'; line 4 has all names: set `header: 4`",
         ),
         (
             'Table 4, "provisional" \nid,age,ward,visits,readmitted',
-            "no column 'readmitted' in its line of names; line 2 has all: set `header: 2`",
+            "no column 'readmitted'; line 2 has all names: set `header: 2`",
+        ),
+        (
+            "Clinic;\n\nid;age;ward;visits;readmitted",
+            "no column 'readmitted'; line 3 has all names: set `delimiter: \";\"` and `header: 3`",
         ),
         ("1,33,never read,2,yes", "no column 'readmitted': is the first line a header?"),
         ('a "b"', "no column 'readmitted': its first line is no header of column names"),

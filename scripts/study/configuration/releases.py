@@ -28,8 +28,8 @@ from study.configuration.release_files import entry as data_set
 from study.configuration.validation import nearest, problem, read_yaml
 from study.data.preparation import STEPS
 from study.data.readers import missing_rule, other_delimiter
+from study.data.readers_table import TOP, remedy
 
-TOP = 50  # number of lines in which a header is sought that is not the first line
 SUFFIXES = (".parquet", ".pkl", ".pickle", ".zip", ".xz", ".bz2", ".tgz", ".tar.gz")
 
 
@@ -193,10 +193,9 @@ def _hint(name, stated, names, source, path):
     if "names" in source:
         return nearest(name, known)
     top = list(islice(_lines(path), TOP)) if path.is_file() else []
-    for k, line in enumerate(top, 1):
-        with suppress(Refused):  # no header
-            if set(stated) <= set(rows.header(line, format._replace(header=1))):
-                return f" in its line of names; line {k} has all: set `header: {k}`"
+    said = remedy(top, stated, format)
+    if said:
+        return said
     other = other_delimiter(known, format.delimiter, name)
     if other:
         return f"; its cells seem to be separated by {other}: set `delimiter: {other}`"

@@ -249,17 +249,15 @@ def _missing_problem(entry, column, codes, value):
             releasing.is_missing(own, PLAIN, stated[name])
         except ValueError as error:
             return str(error)
-    if value is None:
-        return None
-    if column in categories:
+    if column in categories and value is not None:
         known = list(map(str, categories[column]))
         if value == "drop" and "drop" in known:
             return "'drop' is a category here, and rows to be dropped: rename the category"
         if value != "drop" and str(value) not in known:
             return f"{value!r} is neither 'drop' nor a listed category{nearest(value, known)}"
-    elif column == "*" and value != "drop":
+    elif column == "*" and value not in (None, "drop"):
         return f"every other column takes 'drop' alone, not {value!r}"
-    elif "target" in entry or column not in ("*", entry["label"]):
+    elif column not in ("*", *categories, entry.get("label")):
         if bounds is not None and column not in (*bounds, readers.label_column(entry)):
             return f"no such column is read{nearest(column, [*bounds, *categories])}"
         if value != "drop" and isinstance(value, str):

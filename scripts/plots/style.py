@@ -65,7 +65,7 @@ LOOKS = {
     ),
     "counts_knorm_objective_perturbation": (
         "Poisson regression, norm of a body",
-        "#009E73",
+        "#332288",
         "P",
         "-",
     ),

@@ -62,7 +62,9 @@ def domain_of(told: argparse.Namespace) -> Domain:
         inside = (rows[1] >= values[0]) & (rows[1] <= values[1])
         if not (inside if told.targets else np.isin(rows[1], values)).all():
             raise Refused(f"a target of {told.rows} is not {values}: state --labels or --targets")
-    return Domain(told.bound, tuple(values), bool(told.targets), told.neighbours, rows, told.missing)
+    return Domain(
+        told.bound, tuple(values), bool(told.targets), told.neighbours, rows, told.missing
+    )
 
 
 def main(words: list[str] | None = None) -> int:

@@ -1,11 +1,11 @@
 """Programs of two other libraries, of which neither is needed or imported here.
 
 diffprivlib: the noise of its Laplace and Gaussian mechanisms comes from the replay's generator, so that a
-replay sees the library's own values and scales. Other mechanisms draw from that generator, too, but what they
-draw is no added noise; a replay notes it as a random choice.
+replay sees the library's own values and scales. Other mechanisms draw from that generator, too, but what
+they draw is no added noise; a replay notes it as a random choice.
 
-OpenDP: a measurement is called with the first column, or with all rows if it takes an array. Its noise is drawn
-in compiled code, where no replay sees it, so only attacks tell something of it.
+OpenDP: a measurement is called with the first column, or with all rows if it takes an array. Its noise is
+drawn in compiled code, where no replay sees it, so only attacks tell something of it.
 """
 
 import sys

@@ -300,7 +300,7 @@ def _needs(epsilon, delta):
 
 
 def _gap(program, sides, seed):
-    """How far apart releases of both sides are along a direction that other releases choose, over their spread."""
+    """How far apart releases of both sides are in a direction that others choose, over their spread."""
     release, rng = _released(program), generator(seed, "glance")
     program.suit(sides)
     made = [release(*side, GLANCE, rng).weights for side in sides]
@@ -332,7 +332,7 @@ def attacked(
 
 
 def _released(program):
-    """A function like a mechanism's `release`, of which `weights` are all numbers that a program releases."""
+    """A function like a mechanism's `release`, whose `weights` are all numbers that a program releases."""
     width = 0
 
     def released(X, y, rng):

@@ -2,8 +2,8 @@
 
 A program is a function (X, y, rng) or (rows, rng), a class of scikit-learn's form, whose fitted public
 attributes count as released, or a mechanism. Arguments named epsilon and delta get the claim. A generator
-goes to an argument `rng` or `generator`, and a seed drawn from it to `random_state` or `seed`. `adapters` says
-what is different for diffprivlib and OpenDP.
+goes to an argument `rng` or `generator`, and a seed drawn from it to `random_state` or `seed`. `adapters`
+says what is different for diffprivlib and OpenDP.
 """
 
 import importlib.util
@@ -107,10 +107,7 @@ class Program:
             raise Refused(f"the class {self.name} has no method `fit`: name a function instead")
         names, fit = _parameters(kind), _parameters(kind.fit)
         known = self._known(kind, names)
-        if adapters.has_its_own_noise(kind):
-            random = {}, {}
-        else:
-            random = names, fit
+        random = ({}, {}) if adapters.has_its_own_noise(kind) else (names, fit)
 
         def run(X, y, rng):
             model = kind(**known, **_drawn(random[0], rng))

@@ -180,7 +180,9 @@ def in_words(sides: tuple) -> str:
     parts = []
     if (X[k] != Z[k]).any():
         lengths = np.linalg.norm(X[k]), np.linalg.norm(Z[k])
-        alike = all(map(np.isfinite, lengths)) and np.allclose(X[k] * lengths[1], Z[k] * lengths[0], rtol=1e-9, atol=0)
+        alike = all(map(np.isfinite, lengths)) and np.allclose(
+            X[k] * lengths[1], Z[k] * lengths[0], rtol=1e-9, atol=0
+        )
         told = lengths if alike and all(lengths) else (_row(X[k]), _row(Z[k]))
         parts.append(
             "from {} to {}".format(*(t if isinstance(t, str) else _short(t) for t in told))

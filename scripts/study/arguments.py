@@ -87,7 +87,7 @@ def of_cell(experiment, cell, meta):
 
 
 def can_check():
-    """Whether settings can be checked here. Without scipy, as in a linter's environment, only jobs check."""
+    """Whether settings can be checked here. Without scipy, as where rules are linted, only jobs do."""
     return find_spec("scipy") is not None
 
 

@@ -1,8 +1,8 @@
 """Thirty-two small programs with a claim: 16 with faults that others reported, 16 sound ones.
 
-Each is a function (X, y, rng), written from a description. `origin` names who reported or tests such a fault.
-Noise is drawn around the value that it hides, rng.laplace(value, scale), so that tools which look at the value
-before noise see it, too.
+Each is a function (X, y, rng), written from a description. `origin` names who reported or tests such a
+fault. Noise is drawn around the value that it hides, rng.laplace(value, scale), so that tools which look at
+the value before noise see it, too.
 """
 
 import math

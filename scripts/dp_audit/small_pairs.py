@@ -79,6 +79,8 @@ def fixed(domain: Domain) -> Iterator[tuple]:
     Z = X.copy()
     Z[0] = 1.0
     tried = [((X, y), (Z, y)), ((Z, y), (X, y))]
+    if domain.missing:
+        tried.insert(0, _without_a_cell(*pairs.find("turned_row").sides))
     if domain.adjacency == ADD_REMOVE:  # of few rows, one is a larger share
         tried.insert(0, ((Z[:20], y[:20]), (X[:20], y[:20])))
     tried += [pairs.find(name).sides for name in replay.GENERAL]
@@ -86,8 +88,6 @@ def fixed(domain: Domain) -> Iterator[tuple]:
     tried += [sides for _, *sides in branches.neighbours(12, 2)]
     if domain.numbers:
         tried += [sides for _, *sides in branches.numbers(12)]
-    if domain.missing:
-        tried.append(_without_a_cell(*pairs.find("turned_row").sides))
     if domain.adjacency == ADD_REMOVE:
         tried += [pairs.find(name).sides for name in replay.RESIZED]
     for sides in tried:

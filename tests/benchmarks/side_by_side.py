@@ -8,7 +8,7 @@ seconds, and what was said.
 
 dp-recorder compares values before noise, so an author marks the functions that add noise, and states
 their sensitivities. Here, both of numpy's draws around a value are marked, with the sensitivity for which
-the draw would cost the whole claim. It gets a pair that our check refutes, and its own distributional audit.
+the draw would cost the whole claim. It gets a pair that our check refutes, and its distributional audit.
 
 DP-Auditorium gets neighbours from a generator. Here it gets the same pair, and then the pairs with which
 our check begins. Its tester is the hockey stick divergence of its example, with that example's classifier,
@@ -42,7 +42,8 @@ SECONDS = 60.0
 
 
 def ours(claim, sides):
-    answer = check.check(Program(claim.run, claim.epsilon, claim.delta), claim.domain)
+    program = Program(claim.run, claim.epsilon, claim.delta)
+    answer = check.check(program, claim.domain, seconds=SECONDS)
     return answer.fault, answer.sentence, answer.sides
 
 
@@ -194,8 +195,10 @@ TOOLS = {"ours": ours, "dp_recorder": dp_recorder, "dp_auditorium": dp_auditoriu
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("tools", nargs="*", choices=[[], *TOOLS])
+    parser.add_argument("--seconds", type=float, default=SECONDS)
     parser.add_argument("--only", nargs="+", default=[])
     told = parser.parse_args()
+    globals()["SECONDS"] = told.seconds
     tools = [
         name for name in told.tools or TOOLS if name == "ours" or importlib.util.find_spec(name)
     ]

@@ -102,8 +102,10 @@ def dp_recorder(claim, sides):
 
     with auditor:
         run(sides[0])
+    if not auditor.log:
+        return None, "no noise is added to a value", sides
+    auditor.set_replay()
     try:
-        auditor.set_replay()
         with auditor:
             run(sides[1])
         auditor.validate_records()
@@ -193,12 +195,13 @@ TOOLS = {"ours": ours, "dp_recorder": dp_recorder, "dp_auditorium": dp_auditoriu
 
 
 def main():
+    global SECONDS
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("tools", nargs="*", choices=[[], *TOOLS])
     parser.add_argument("--seconds", type=float, default=SECONDS)
     parser.add_argument("--only", nargs="+", default=[])
     told = parser.parse_args()
-    globals()["SECONDS"] = told.seconds
+    SECONDS = told.seconds
     tools = [
         name for name in told.tools or TOOLS if name == "ours" or importlib.util.find_spec(name)
     ]

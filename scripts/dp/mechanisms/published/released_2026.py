@@ -121,7 +121,7 @@ class MomentsInFifthsReleased(Mechanism):
         A = np.asarray(gram + p.bound * scale * E)
         least = np.linalg.eigvalsh(A)[:, 0]
         A = A + np.where(least <= 0, np.abs(least) + 1e-6, 0.0)[:, None, None] * np.eye(d)
-        b = moment + np.asarray(gaussian(d, scale, draws, rng))
+        b = np.asarray(moment + gaussian(d, scale, draws, rng))
         weights = np.linalg.solve(A, b[..., None])[..., 0]
         return Release(weights, np.full(draws, "ok"), {"scale": scale})
 

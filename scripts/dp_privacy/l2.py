@@ -28,8 +28,6 @@ from functools import cache
 from itertools import pairwise
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.special import kve
 
 from dp_privacy.profiles import Curve, Profile, gaussian_profile
 
@@ -212,6 +210,8 @@ def _constants(d, z):
     T_nu = (z/2)^nu K_nu(z) e^z/Gamma(nu) follows from T_(nu+1)/T_nu = R_nu z/(2 nu), where R_nu =
     K_(nu+1)/K_nu = 2 nu/z + 1/R_(nu-1). All terms are positive, and none overflows.
     """
+    from scipy.special import kve  # rules that are only read need no scipy
+
     nu = d / 2 - 1
     if d == 2:
         ratio = float(kve(1, z) / kve(0, z))
@@ -271,6 +271,8 @@ def scale(d: int, epsilon: float, delta: float, sensitivity: float = 1.0) -> flo
 
 def _largest_shift(d, epsilon, target):
     """The largest m, up to rounding and at most `LARGEST`, for (epsilon, target)-DP, at least epsilon."""
+    from scipy.optimize import brentq
+
     room, least = LARGEST - epsilon, epsilon * 2.0**-53  # of m - epsilon
 
     def excess(gap):  # D is about a power of the gap, so this is nearly linear in log gap

@@ -149,6 +149,8 @@ def _check_units(experiment, fail, datasets):
 
 
 def _check_mechanisms(experiment, fail, datasets):
+    if not arguments.can_check():
+        return
     facts = {name: origins.public_facts(datasets[name]) for name in experiment.datasets}
     known = {name: repr(fact) for name, fact in facts.items()}
     for cell in experiment.cells():

@@ -81,8 +81,8 @@ def of_cell(experiment, cell, meta):
     method = experiment.methods[cell.method]
     settings = {"epsilon": cell.epsilon, "delta": experiment.delta(cell.method, cell.train_size)}
     lam = experiment.lambda_of(cell)
-    mechanism = MECHANISMS[method["mechanism"]]
-    lam, options = chosen(lam, mechanism, meta, cell.train_size, method["options"], **settings)
+    mechanism = MECHANISMS[method.mechanism]
+    lam, options = chosen(lam, mechanism, meta, cell.train_size, method.options, **settings)
     return options, settings | {"lam": lam}
 
 

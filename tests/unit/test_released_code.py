@@ -20,7 +20,7 @@ def rows(tmp_path_factory):
     spec = config.load({"seed": 1, "experiments": ["released_code"]})[1]["released_code"].analyses[
         "cases"
     ]
-    for program in spec["options"]["programs"].values():
+    for program in spec.options["programs"].values():
         program["trials"] = 1500
         for attack in program["attacks"].values():
             attack.pop("trials", None)

@@ -96,7 +96,7 @@ rule report:
         headlines=headline_files(),
         results=[path for name in LISTED for path in results_of(name)],
         recommendations=recommendation_files(),
-        ledger=ledger_files() if AUDITS.values["enabled"] else [],
+        ledger=ledger_files() if AUDITS.settings.enabled else [],
         configuration=expand(paths.CONFIGURATION(), experiment=LISTED),
         forecasts=forecast_files(),
     output:
@@ -117,7 +117,7 @@ rule report:
         runtime=minutes(5),
     params:
         stand_ins=all_stand_ins(),
-        seed=CONFIG["seed"],
+        seed=CONFIG.seed,
         record=origins.content(record.files()),
         stale=lambda wildcards: stale_words(LISTED),
         of=CONFIGURATION,

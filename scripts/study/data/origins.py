@@ -13,7 +13,7 @@ import numpy as np
 from dp_release import rows as releasing
 from dp_release.formats import PLAIN, Format
 from study import paths
-from study.configuration.validation import nearest
+from study.configuration.faults import nearest
 from study.data import readers
 from study.data.preparation import STEPS, Table
 from study.data.readers_table import is_parquet, is_pickle

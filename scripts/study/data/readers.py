@@ -189,7 +189,7 @@ def two_classes(labels, positive, where, format=PLAIN):
     if len(set(meant.values())) != 2:
         values = ", ".join(repr(brief(label)) for label in sorted(meant)[:5])
         shown = str(positive).lower() if isinstance(positive, bool) else repr(positive)
-        problem = "every row has the label" if all(meant.values()) else "no row has the label"
+        problem = "every row has the label" if all(meant.values()) else "no row has the label"  # type: ignore[misc]
         remedy = ""
         if isinstance(positive, bool) and not any(meant.values()):
             remedy = "; YAML reads yes, no, on and off as true and false: write them in quotes"

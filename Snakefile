@@ -33,7 +33,7 @@ rule all:
     input:
         [path for name in LISTED for path in results_of(name)],
         by_source(),
-        ledger_files() if AUDITS.values["enabled"] else [],
+        ledger_files() if AUDITS.settings.enabled else [],
         recommendation_files(),
         paths.REPORT(),
 

@@ -8,6 +8,7 @@ from project import ROOT
 from study import dependencies
 from study.configuration import config, sources
 from study.configuration.config import read_yaml
+from study.configuration.experiment_keys import Entry
 
 
 @cache
@@ -17,6 +18,11 @@ def configured(*overlays):
     for file in files:
         update_config(merged, read_yaml(file))
     return config.load(merged, [*files[1:], files[0]])
+
+
+def entry(**values):
+    """A table, figure or analysis with these keys."""
+    return Entry(**{"kind": "made", "title": "made"} | values)
 
 
 def changed(name, **settings):

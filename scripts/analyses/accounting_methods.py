@@ -55,11 +55,11 @@ def accounting(experiment, spec, inputs, seed, out):
     gamma of three sketches of options["rows"] rows, under add-remove; renyi is the bound of the sketch's
     authors, and gdp an approximation with too little noise.
     """
-    delta, rows = spec["options"]["delta"], spec["options"]["rows"]
+    delta, rows = spec.options["delta"], spec.options["rows"]
     eigenvalue, gram = sensitivities.smallest_eigenvalue(), sensitivities.gram()
     together = sensitivities.gram_and_moment(adjacency=REPLACE_ONE)
     lines = []
-    for epsilon in spec["options"]["epsilons"]:
+    for epsilon in spec.options["epsilons"]:
         cases = {
             "adassp": gaussians(
                 [eigenvalue, gram, 2.0], epsilon, delta, math.hypot(eigenvalue, together)

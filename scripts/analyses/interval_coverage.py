@@ -136,7 +136,7 @@ def coverage(experiment, spec, inputs, seed, out):
     coverage_error: standard error over data sets. width: the median. width_ratio: width divided by the
     mean non-private width.
     """
-    options, rows = spec["options"], []
+    options, rows = spec.options, []
     sets = {"chosen": CHOSEN, "tested": HELD_OUT}
     for name in itertools.chain(*(sets.get(name, [name]) for name in options["designs"])):
         design, axes = DESIGNS[name], (seed, experiment.name, name)
@@ -186,7 +186,7 @@ def bootstrap(experiment, spec, inputs, seed, out):
     its mean release equals the actual one. Neither bootstrap costs privacy: rows are simulated from the
     released Hessian, and targets get normal errors, whose standard deviation is also from the release.
     """
-    options, rows, name = spec["options"], [], spec["options"]["design"]
+    options, rows, name = spec.options, [], spec.options["design"]
     design = DESIGNS[name]
     mechanism, truth = MECHANISMS[design.mechanism], _truth(name, (seed, experiment.name, name))
     for n, epsilon in itertools.product(options["train_sizes"], options["epsilons"]):
@@ -259,7 +259,7 @@ def regression(experiment, spec, inputs, seed, out):
     """
     import statsmodels.api as sm
 
-    options, rows = spec["options"], []
+    options, rows = spec.options, []
     mechanism = MECHANISMS["noise_aware_logistic"]
     for name, path in inputs.items():
         meta = read_json(Path(path).with_suffix(".json"))

@@ -40,18 +40,18 @@ def noise_laws(experiment, spec, inputs, seed, out):
     ratio is of the square roots of the predicted increases of the loss (`excess`), because noise of a hull
     is not the same in all columns.
     """
-    delta, lines = spec["options"]["delta"], []
-    for e in spec["options"]["epsilons"]:
+    delta, lines = spec.options["delta"], []
+    for e in spec.options["epsilons"]:
         for d in np.unique(np.geomspace(1, UP_TO, 60).round().astype(int)).tolist():
             ball = l2.scale(d, e, delta) / gaussian_sigma(e, delta)
             lines.append(("l2", "", d, e, ball * math.sqrt(d + 1)))
             lines.append(("box", "", d, e, _pure(d, e, delta, ())))
-        size = spec["options"]["levels"]
+        size = spec.options["levels"]
         for count in np.unique(np.geomspace(1, UP_TO / size, 40).round().astype(int)).tolist():
             blocks = tuple(tuple(range(k * size, (k + 1) * size)) for k in range(count))
             lines.append(("hull", "", count * size, e, _pure(count * size, e, delta, blocks)))
         for name in inputs:
-            law, d, ratio = _of_data(name, e, delta, spec["options"]["rows"])
+            law, d, ratio = _of_data(name, e, delta, spec.options["rows"])
             lines.append((law, name, d, e, ratio))
     rows = [(law, name, d, canonical(e), delta, ratio) for law, name, d, e, ratio in lines]
     write_csv(out, COLUMNS, rows)

@@ -34,11 +34,11 @@ def released_code(experiment, spec, inputs, seed, out):
     """
     cases = {
         f"{name}: {label}".replace("_", " "): program | attack
-        for name, program in spec["options"]["programs"].items()
+        for name, program in spec.options["programs"].items()
         for label, attack in program["attacks"].items()
     }
     family = sum(2 * len(case["epsilons"]) for case in cases.values())
-    confidence = spec["options"]["confidence"]
+    confidence = spec.options["confidence"]
     rows = []
     for name, case in cases.items():
         for epsilon in case["epsilons"]:

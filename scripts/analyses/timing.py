@@ -37,7 +37,7 @@ def timing(experiment, spec, paths, seed, out):
     BFGS minimises a tilted objective without its gradient. Other procedures are the experiment's private
     methods, with one draw and with options["restarts"] draws.
     """
-    options = spec["options"]
+    options = spec.options
     rows = []
     with one_thread():
         for dataset, path in paths.items():
@@ -70,17 +70,17 @@ def _rows(experiment, dataset, path, size, seed):
 
 def _procedures(experiment, spec, dataset, X, y, meta, seed):
     """(procedure, draws) -> a function without arguments that runs the procedure."""
-    options = spec["options"]
-    lam = next(iter(experiment.methods.values()))["lambda"]
+    options = spec.options
+    lam = next(iter(experiment.methods.values())).lambda_
     if isinstance(lam, str):
         raise ValueError(f"the timing of {experiment.name} needs a number for lambda, not {lam!r}")
     procedures = {
         ("plain", 1): lambda: l2(X, y, lam),
         ("scikit_learn", 1): lambda: _scikit_learn(X, y, lam),
     }
-    for label in spec.get("methods", experiment.methods):
+    for label in spec.methods or experiment.methods:
         method = experiment.methods[label]
-        if not method["private"]:
+        if not method.private:
             continue
         for draws in (1, options["restarts"]):
             rng = generator(seed, experiment.name, dataset, label, "timing")
@@ -93,9 +93,9 @@ def _procedures(experiment, spec, dataset, X, y, meta, seed):
 
 
 def _release(method, X, y, epsilon, meta, draws, rng):
-    mechanism = MECHANISMS[method["mechanism"]]
-    cell = {"epsilon": epsilon, "delta": method["delta"], "lam": method["lambda"]}
-    keywords = arguments.of_mechanism(mechanism, meta, method["options"], **cell)
+    mechanism = MECHANISMS[method.mechanism]
+    cell = {"epsilon": epsilon, "delta": method.delta, "lam": method.lambda_}
+    keywords = arguments.of_mechanism(mechanism, meta, method.options, **cell)
 
     def run():
         mechanism.release(X, y, restarts=draws, rng=rng, **keywords)

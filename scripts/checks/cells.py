@@ -487,7 +487,7 @@ def table(results, *, column, analysis, table, where, at_least, at_most, share, 
     ratio_to: another column, by which `column` is divided.
     what: the name of the quantity in the check's text.
     """
-    frame = results.named({"analysis": analysis, "table": table})
+    frame = results.named(analysis, table)
     source = f"the table {analysis or table}"
     for key, value in (where or {}).items():
         if key not in frame:
@@ -530,7 +530,7 @@ def table_below(results, *, column, lower, higher, analysis, table):
     """Every value of a column in the rows `lower` is below every value in the rows `higher`.
     lower, higher: column -> value, which select the rows.
     """
-    frame = results.named({"analysis": analysis, "table": table})
+    frame = results.named(analysis, table)
     ends = []
     for where, end in ((lower, "max"), (higher, "min")):
         rows = frame

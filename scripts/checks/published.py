@@ -15,6 +15,7 @@ from dp import metrics
 from dp.seeds import generator
 from study import canonical
 from study.configuration.cell import Cell
+from study.configuration.experiment import Experiment
 from study.configuration.printed_values import QUANTITIES, expand, look_up
 
 COLUMNS = (
@@ -52,11 +53,11 @@ def compare(results, source, comparisons, stand_ins):
     return list(by_id.values())
 
 
-def listed(experiment, source, comparisons):
+def listed(experiment: Experiment, source, comparisons):
     """Yield (descriptive columns, `Printed`, whether it is a standard deviation) per printed number."""
     for name, spec in comparisons.items():
         items = list(expand(spec))
-        printed = [look_up(source, item["path"], spec["layout"]) for item in items]
+        printed = [look_up(source, item["path"], spec.layout) for item in items]
         own = [Printed(spec, item, *values) for item, values in zip(items, printed, strict=True)]
         for number, value in enumerate(own):
             value.round_like(own)
@@ -77,7 +78,8 @@ def _baseline(own, number, experiment):
     """
 
     def private(value):
-        return experiment.methods.get(value.item["method"], {"private": None})["private"]
+        method = experiment.methods.get(value.item["method"])
+        return method and method.private
 
     at = ("dataset", "train_size")
     alike = [
@@ -90,7 +92,7 @@ def _baseline(own, number, experiment):
     return max((k for k in alike if k < number), default=alike[0])
 
 
-def judged(experiment, source, rows, readings=()):
+def judged(experiment: Experiment, source, rows, readings=()):
     """Yield rows of published.csv, from the rows of `compare`.
 
     readings: rows of readings.csv, used for the values that they concern.
@@ -99,7 +101,7 @@ def judged(experiment, source, rows, readings=()):
     for row in rows:
         alike = [r for r in rows if r["comparison"] == row["comparison"] and _alike(r, row)]
         own = [r for r in readings if r["id"] == row["id"] and r["concerned"] == "yes"]
-        why = experiment.published[row["comparison"]].get("unlike")
+        why = experiment.published[row["comparison"]].unlike
         why = why or grids.thinned(experiment, source, [row["method"]])
         _judge(row, own, alike, why if row["holds"] == "no" else "")
         yield row
@@ -117,10 +119,10 @@ class Printed:
 
     def __init__(self, spec, item, value, sd):
         self.spec, self.item = spec, item
-        self.to_ours, self.from_error = QUANTITIES[spec["quantity"]]
+        self.to_ours, self.from_error = QUANTITIES[spec.quantity]
         self.decimals = [_decimals(value), _decimals(sd)]
         self.value, self.sd = self.to_ours(value), self.to_ours(sd) if sd is not None else None
-        self.bounded = spec["quantity"] not in ("value", "setting")
+        self.bounded = spec.quantity not in ("value", "setting")
         self.column = item["path"].rpartition("/")[2]
 
     def round_like(self, others):
@@ -130,8 +132,8 @@ class Printed:
         """
         column = [other.decimals for other in others if other.column == self.column]
         digits = list(map(max, zip(*column, strict=True)))
-        if "decimals" in self.spec:
-            digits = [max(own, self.spec["decimals"]) for own in self.decimals]
+        if self.spec.decimals is not None:
+            digits = [max(own, self.spec.decimals) for own in self.decimals]
         self.half, self.half_sd = (
             abs(self.to_ours(0.5 * 10.0**-count) - self.to_ours(0.0)) for count in digits
         )
@@ -139,7 +141,8 @@ class Printed:
     @property
     def protocol(self):
         """The configured fields of `Protocol`, None if missing."""
-        stated = dict(self.spec.get("protocol", {}))
+        protocol = self.spec.protocol
+        stated = protocol.plain() if protocol else {}
         if self.item["data_drawn"] is not None:
             stated["data_drawn"] = self.item["data_drawn"]
         return {key: stated.get(key) for key in Protocol._fields}
@@ -147,8 +150,8 @@ class Printed:
     def describe(self, experiment, spread=False):
         """The columns that describe the value or, if `spread`, its standard deviation."""
         item = self.item
-        method = experiment.methods.get(item["method"], {})
-        private = item["epsilon"] is not None and method.get("private", True)
+        method = experiment.methods.get(item["method"])
+        private = item["epsilon"] is not None and (method is None or method.private)
         over = f", standard deviation over {self.protocol['sd'] or 'folds'}" * spread
         return {
             "published_at": item["path"],
@@ -156,10 +159,10 @@ class Printed:
             "method": item["method"],
             "train_size": item["train_size"],
             "epsilon": canonical.epsilon(item["epsilon"]) if private else "",
-            "quantity": self.spec["quantity"].removesuffix("_percent") + over,
+            "quantity": self.spec.quantity.removesuffix("_percent") + over,
             "published": self.sd if spread else self.value,
             "protocol": _in_words(self.protocol),
-            "note": self.spec.get("note"),
+            "note": self.spec.note,
         }
 
 
@@ -228,14 +231,14 @@ def _compare(results, value, stand_ins):
     }
     if value.protocol["data_drawn"] and ours["data_sets"] == 1:
         row["reason"] += "; the interval is for this data set, the source's was another draw"
-    if spec["quantity"] == "setting" and row["holds"] == "yes":
-        tried = results.experiment.tune["grid"]["values"]
+    if spec.quantity == "setting" and row["holds"] == "yes":
+        tried = results.experiment.tune.grid.values
         if ours["ties"] == tried:
             row |= {"holds": "", "reason": f"all {tried} values tie, and exclude none"}
     _not_judged(row, value, stand_ins)
     if ours["status"] != "ok":
         row["reason"] += f"; {ours['status']}"
-    if spec["implied_epsilon"] and item["epsilon"] is not None:
+    if spec.implied_epsilon and item["epsilon"] is not None:
         row |= _implied(results, item, value.from_error(value.value))
     return row
 
@@ -281,7 +284,7 @@ def _judgement(published, ours, interval, half, absolute, margin, errors, limits
 
 
 def _not_judged(row, value, stand_ins):
-    stand_in, calibrated = stand_ins.get(value.item["dataset"]), value.spec.get("calibrated")
+    stand_in, calibrated = stand_ins.get(value.item["dataset"]), value.spec.calibrated
     if stand_in:
         row |= {"verdict": verdicts.NOT_TESTED, "distance": "", "reason": stand_in, "holds": ""}
     elif calibrated:
@@ -292,16 +295,16 @@ def _not_judged(row, value, stand_ins):
 def _cell(results, value):
     """The `Cell` of a printed value; None if it is compared with an analysis or a table."""
     spec, item = value.spec, value.item
-    if spec.get("analysis") or spec.get("table") or item["where"]:
+    if spec.analysis or spec.table or item["where"]:
         return None
-    private = results.experiment.methods[item["method"]]["private"]
+    private = results.experiment.methods[item["method"]].private
     epsilon = item["epsilon"] if private else math.inf
     return Cell(item["dataset"], item["method"], item["train_size"], epsilon)
 
 
 def _counted_rows(results, value):
     """The number of test rows behind a printed share under the source's protocol; None if unknown."""
-    cell = _cell(results, value) if results.experiment.values.get("folds") else None
+    cell = _cell(results, value) if results.experiment.folds else None
     rows = results.test_rows(cell) if cell else None
     draws = 1 if cell is None or math.isinf(cell.epsilon) else value.protocol["draws"] or 1
     return rows and rows * draws
@@ -322,7 +325,7 @@ def _predict(results, value, limits):
     )
     rng = generator(0, "prediction", item["path"], item["method"])
     values = value.from_error(np.asarray(draws))
-    paired = results.experiment.values.get("draws") == "shared"
+    paired = results.experiment.draws == "shared"
     return predict(values, protocol, rng, limits=limits, paired=paired)
 
 
@@ -380,13 +383,15 @@ def _reach(row, half):
 def _ours(results, spec, item):
     """{mean, low, high, sd, replicates, status, ...} from the row of results that an item names."""
     column = item["column"]
-    frame = results.named(spec) if "analysis" in spec or "table" in spec else results.frame
+    frame = results.frame
+    if spec.analysis or spec.table:
+        frame = results.named(spec.analysis, spec.table)
     keys = ("dataset", "method", "train_size", *(["epsilon"] if item["by_epsilon"] else []))
     wanted = {key: item[key] for key in keys}
     wanted = {key: value for key, value in wanted.items() if value is not None} | item["where"]
     for key, value in wanted.items():
-        method = results.experiment.methods.get(item["method"], {"private": True})
-        if key == "epsilon" and not method["private"]:
+        method = results.experiment.methods.get(item["method"])
+        if key == "epsilon" and method and not method.private:
             continue
         if key not in frame:
             raise Missing(f"the results have no column {key!r}")
@@ -399,7 +404,7 @@ def _ours(results, spec, item):
         if frame.empty:
             raise Missing(f"this run has no {key.replace('_', ' ')} {value} here")
     if len(frame) > 1:
-        raise ValueError(f"{spec['values']}: {len(frame)} rows of results fit {item['path']}")
+        raise ValueError(f"{spec.values}: {len(frame)} rows of results fit {item['path']}")
     row = frame.iloc[0]
     if failed := lost(row.get("status", "ok")):
         raise Lost(f"{failed}: the mean over the other draws is not comparable")
@@ -454,7 +459,7 @@ def _own_report(results, row, column):
 
 
 def _implied(results, item, value):
-    if not results.experiment.methods[item["method"]]["private"]:
+    if not results.experiment.methods[item["method"]].private:
         return {}
     curve = results.cells(
         datasets=item["dataset"], methods=item["method"], train_size=item["train_size"]

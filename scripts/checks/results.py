@@ -77,12 +77,12 @@ class Results:
     def other(self, name):
         return self._csv(paths.CELLS(experiment=name))
 
-    def named(self, spec):
-        if spec.get("analysis"):
-            return self.analysis(spec["analysis"])
-        if spec["table"] not in self.experiment.tables:
-            raise Missing(f"this run has no table {spec['table']!r}")
-        return self._csv(paths.TABLE(experiment=self.experiment.folder, name=spec["table"]))
+    def named(self, analysis, table):
+        if analysis:
+            return self.analysis(analysis)
+        if table not in self.experiment.tables:
+            raise Missing(f"this run has no table {table!r}")
+        return self._csv(paths.TABLE(experiment=self.experiment.folder, name=table))
 
     def tuned(self, dataset):
         """({lambda, ties, ...}, the table of errors per lambda) of a data set."""
@@ -97,13 +97,13 @@ class Results:
 
         Further draws do not increase it, because draws that hardly differ count the same rows.
         """
-        if self.experiment.values.get("subsets") == "whole":
+        if self.experiment.subsets == "whole":
             return cell.train_size
         try:
             data = self.data(cell.dataset)
         except Missing:
             return None
-        return data["rows" if self.experiment.values.get("folds") else "test_rows"] or None
+        return data["rows" if self.experiment.folds else "test_rows"] or None
 
     def _csv(self, path):
         import pandas as pd  # takes 0.6 s, and configuration checks import this module

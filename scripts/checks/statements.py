@@ -11,6 +11,7 @@ from checks import grids, verdicts
 from checks.results import Lost, Missing
 from checks.verdicts import NOT_TESTED, UNDECIDED
 from study.configuration import kinds
+from study.configuration.experiment import Experiment
 
 SECTIONS = ("claims", "defects")
 ANOTHER_MODEL = "not decidable, since the printed model without noise is not ours"
@@ -38,9 +39,9 @@ class Outcome(NamedTuple):
 
 
 def run(results, check):
-    kind = kinds.CHECKS[check["kind"]]
-    options = dict(check["options"])
-    options |= {key: check[key] for key in ("analysis", "table") if key in check}
+    kind = kinds.CHECKS[check.kind]
+    named = {key: name for key, name in check.mapping().items() if key in ("analysis", "table")}
+    options = check.options | named
     try:
         return kind.function(results, **options)
     except Missing as missing:
@@ -74,22 +75,22 @@ def another_model(results, entry):
 
 
 def _given(results, entry):
-    wanted = entry.get("given")
+    wanted = entry.given
     return [row for row in results.printed if row["id"] == wanted] if wanted else []
 
 
 def outcome(results, entry):
     """The `Outcome` of a statement's checks; not decidable if our non-private model is not the source's."""
-    joint_outcome = join([run(results, check) for check in entry["checks"]])
+    joint_outcome = join([run(results, check) for check in entry.checks])
     if another_model(results, entry):
         known = all(row["distance"] for row in _given(results, entry))
         return Outcome(None, f"{ANOTHER_MODEL}: {joint_outcome.decided_by}", tested=known)
     return joint_outcome
 
 
-def listed(experiment, source, section):
+def listed(experiment: Experiment, source, section):
     stated = source.statements(section)
-    for name in experiment.values[section]:
+    for name in experiment.section(section):
         statement = stated[name]
         yield {
             "id": name,
@@ -111,9 +112,9 @@ def decide(results, source, section, stand_ins, readings=()):
     """
     for row in listed(results.experiment, source, section):
         name = row["id"]
-        entry = results.experiment.values[section][name]
-        if "not_tested" in entry:
-            yield row | {"verdict": NOT_TESTED, "decided_by": entry["not_tested"]}
+        entry = results.experiment.section(section)[name]
+        if entry.not_tested is not None:
+            yield row | {"verdict": NOT_TESTED, "decided_by": entry.not_tested}
             continue
         result = outcome(results, entry)
         row |= {
@@ -133,9 +134,9 @@ def decide(results, source, section, stand_ins, readings=()):
                 another_model(results, entry),
             ),
         }
-        why = _standing_in(results.experiment, entry["checks"], stand_ins)
+        why = _standing_in(results.experiment, entry.checks, stand_ins)
         if not why and row["verdict"].startswith(verdicts.NOT_REPRODUCED):
-            methods = grids.methods_of(results.experiment, entry["checks"])
+            methods = grids.methods_of(results.experiment, entry.checks)
             why = grids.thinned(results.experiment, source, methods)
         if why and row["verdict"] != NOT_TESTED:
             said = f"{why}; here: {row['verdict']}: {row['decided_by']}"
@@ -177,11 +178,11 @@ def _judged(result, section, readings, another):
     return {"verdict": verdict, "decided_by": said, "readings": deciding}
 
 
-def _standing_in(experiment, checks, stand_ins):
-    used = set()
+def _standing_in(experiment: Experiment, checks, stand_ins):
+    used: set[str] = set()
     for check in checks:
-        if kinds.CHECKS[check["kind"]].inputs.needs:
-            named = check["options"].get("datasets") or experiment.datasets
+        if kinds.CHECKS[check.kind].inputs.needs:
+            named = check.options.get("datasets") or experiment.datasets
             used.update([named] if isinstance(named, str) else named)
     used &= set(experiment.datasets)
     if used and all(name in stand_ins for name in used):

@@ -54,7 +54,7 @@ def _rows(results, decided, source, label, left_open, main):
         yield row | shown | {"section": "published", "concerned": _yes(concerned)}
     for name in decided.claims:
         entry = experiment.claims[name]
-        outcome, checks = statements.outcome(results, entry), entry["checks"]
+        outcome, checks = statements.outcome(results, entry), entry.checks
         left_out = _data_sets(checks).difference(experiment.datasets)
         if left_out:
             why = f"this reading is not about {', '.join(sorted(left_out))}"
@@ -63,8 +63,8 @@ def _rows(results, decided, source, label, left_open, main):
         open_ = outcome.tested or outcome.lost
         open_ = open_ and not statements.another_model(results, entry)
         concerned = main is None or _concerns_claim(results, main, name)
-        if "given" in entry and not concerned:
-            concerned = _concerns_value(results, main, entry["given"])
+        if entry.given and not concerned:
+            concerned = _concerns_value(results, main, entry.given)
         yield shown | {
             "section": "claims",
             "id": name,
@@ -76,7 +76,7 @@ def _rows(results, decided, source, label, left_open, main):
 
 
 def _data_sets(checks):
-    named = [check["options"].get("datasets") or [] for check in checks]
+    named = [check.options.get("datasets") or [] for check in checks]
     return {name for option in named for name in ([option] if isinstance(option, str) else option)}
 
 
@@ -105,7 +105,7 @@ def _concerns_claim(results, main, name):
     if name not in needs.claims(main):
         return True
     ours, theirs = (
-        needs.of_checks(experiment, experiment.claims[name]["checks"])
+        needs.of_checks(experiment, experiment.claims[name].checks)
         for experiment in (results.experiment, main)
     )
     return bool(ours & results.own) or not ours <= theirs

@@ -4,7 +4,6 @@ import math
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-from scipy.special import entr, stdtr
 
 
 def greater(differences: np.ndarray | Sequence[float]) -> float:
@@ -12,6 +11,8 @@ def greater(differences: np.ndarray | Sequence[float]) -> float:
 
     If all differences are equal, p is 0 if they are positive, otherwise 1. For one fold, p is 1.
     """
+    from scipy.special import stdtr  # rules that are only read need no scipy
+
     differences = np.asarray(differences, dtype=float)
     folds, mean = len(differences), differences.mean()
     if folds < 2:
@@ -91,5 +92,7 @@ def constant_log_loss(counts: Iterable[int]) -> float:
 
     counts: rows of each class.
     """
+    from scipy.special import entr
+
     counts = np.array([*counts])
     return float(entr(counts / counts.sum()).sum())

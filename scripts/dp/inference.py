@@ -313,9 +313,9 @@ class Steps(NamedTuple):
         B = np.eye(d) - self.P @ (self.D + self.ridge * np.eye(d))
         power, K, noise = self.P, 0.0, 0.0
         for _ in range(len(self.thetas)):
-            K, noise = K + power, noise + power @ power.transpose(0, 2, 1)
+            K, noise = K + power, noise + power @ power.transpose(0, 2, 1)  # type: ignore[assignment]
             power = B @ power
-        return K, K @ self.J @ K.transpose(0, 2, 1) + self.sigma**2 * noise
+        return K, K @ self.J @ K.transpose(0, 2, 1) + self.sigma**2 * noise  # type: ignore[attr-defined, return-value]
 
     def clipped(self, theta: np.ndarray) -> np.ndarray:
         """The share (T, draws), at most 0.9, by which D at theta_t may be smaller than D at theta.
@@ -431,7 +431,7 @@ def normal_errors(ratio: float, loss: MarginLoss) -> tuple[float, float]:
     from scipy.special import ndtri
 
     e = ndtri((np.arange(2000) + 0.5) / 2000)
-    low, high = 1e-6 * loss.kappa, 100 * loss.kappa
+    low, high = 1e-6 * loss.kappa, 100 * loss.kappa  # type: ignore[attr-defined]
     while high > low * (1 + 1e-9):
         middle = np.sqrt(low * high)
         slope, curvature = loss.slopes(middle * e)

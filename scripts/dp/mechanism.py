@@ -473,7 +473,7 @@ class Mechanism:
     ) -> Parameters:
         """Checked `Parameters`. Raises `Refused` if invalid."""
         name = self.name
-        n, d, epsilon, delta, lam, bound = map(plain, (n, d, epsilon, delta, lam, bound))
+        n, d, epsilon, delta, lam, bound = map(plain, (n, d, epsilon, delta, lam, bound))  # type: ignore[assignment]
         options = {option: plain(value) for option, value in options.items()}
         Whole().check(f"{name}: n", n)
         Whole().check(f"{name}: d", d)

@@ -28,6 +28,7 @@ def arguments() -> argparse.ArgumentParser:
     add("--bound", type=float, default=1.0, help="norm of the longest row that the claim is for")
     add("--labels", type=float, nargs=2, default=[-1, 1], metavar=("A", "B"))
     add("--targets", type=float, nargs=2, metavar=("LEAST", "MOST"), help="in place of labels")
+    add("--missing", action="store_true", help="cells of a record may be missing (NaN)")
     add("--rows", help="CSV of numbers with a header, the target last: neighbours of these too")
     add("--set", nargs="+", default=[], metavar="NAME=VALUE", help="further arguments")
     add("--released", action="store_true", help="the claim counts all noisy values as released")
@@ -61,7 +62,9 @@ def domain_of(told: argparse.Namespace) -> Domain:
         inside = (rows[1] >= values[0]) & (rows[1] <= values[1])
         if not (inside if told.targets else np.isin(rows[1], values)).all():
             raise Refused(f"a target of {told.rows} is not {values}: state --labels or --targets")
-    return Domain(told.bound, tuple(values), bool(told.targets), told.neighbours, rows)
+    return Domain(
+        told.bound, tuple(values), bool(told.targets), told.neighbours, rows, told.missing
+    )
 
 
 def main(words: list[str] | None = None) -> int:

@@ -29,6 +29,8 @@ FAULTS = (replay.EXCEEDS, replay.LEAKS, replay.FLOW)
 UNJUDGED = (replay.UNSEEN, replay.CHOICE, replay.IF_RELEASED)
 CONFIDENCE = 0.999  # of all attacks together
 ATTACKED = 16  # pairs, the worst of the replays
+CONFIRMED = 2  # pairs that are attacked although replays judge all
+GLANCE = 40  # releases of each side, to see which pairs are worth an attack
 TRIALS = (400, 20_000)  # releases of each side, as few and as many as are worth it
 SLOW = 3000  # releases that a replay may make to test random choices
 CLOSE = 1.03  # ratio of two epsilons, at which a bisection ends
@@ -176,11 +178,23 @@ class _Check:
             if not results or (self.left(0.4) > 0 and results[-1][0].finding not in FAULTS):
                 found = self.program.replay(sides, self.program.epsilon, seed, self.released)
                 results.append((found, sides, seed))
+                if found.why == replay.SMOOTH:
+                    break  # other draws have the same scales
         self.tried.append(min(results, key=replay.badness))
         return self.tried[-1]
 
     def _cost(self):
         return max(float(np.median(self.costs)), 1e-9)
+
+    def _cost_without_recording(self, sides):
+        """Seconds of a release, without what a replay adds."""
+        costs = []
+        for seed in range(5):
+            began = time.monotonic()
+            with contextlib.suppress(Exception):
+                self.program.run(*(each.copy() for each in sides[0]), generator(seed, "cost"))
+            costs.append(time.monotonic() - began)
+        return max(float(np.median(costs)), 1e-9)
 
     def _fault(self, found, sides, seed, tried):
         """The answer for a replay that refutes the claim."""
@@ -213,10 +227,15 @@ class _Check:
         program, best = self.program, (0.0, None, {})
         level = audit.of_each(CONFIDENCE, len(judged))
         # A pilot and as many releases are made of each side.
-        many = int(self.left() / (4 * TRIALS[0] * self._cost()))
-        chosen = judged[: max(0, min(many, ATTACKED))]
-        for k, (_, sides, _) in enumerate(chosen):
-            trials = self.left() / (len(chosen) - k) / (4 * self._cost())
+        program.suit(judged[0][1])
+        cost = self._cost_without_recording(judged[0][1])
+        ranked = self._ranked(judged, cost)
+        many = int(self.left() / (4 * TRIALS[0] * cost))
+        for k, sides in enumerate(ranked[: max(0, min(many, ATTACKED))]):
+            if k and self.left() <= 0:
+                break
+            # The first pairs get most releases, as far as more of them help.
+            trials = self.left() / 2 / (4 * cost)
             trials = int(min(max(trials, TRIALS[0]), TRIALS[1]))
             shown = {"trials": trials, "confidence": level, "seed": k}
             needed, self.attacked = attacked(program, sides, **shown), k + 1
@@ -229,6 +248,16 @@ class _Check:
             sentence += f" (by attack, with confidence {CONFIDENCE:.1%} for all pairs together)"
             return Answer(sentence, True, unseen, needed, len(judged), sides, shown)
         return Answer(self._nothing(judged), unseen=unseen, pairs=len(judged))
+
+    def _ranked(self, judged, cost):
+        """Pairs to attack: those that a replay cannot judge, where releases differ most, come first."""
+        alone = [sides for found, sides, _ in judged if found.finding in UNJUDGED]
+        if not alone:
+            return [sides for _, sides, _ in judged[:CONFIRMED]]
+        seen = int(min(len(alone), 0.25 * self.left() / (2 * GLANCE * cost)))
+        gaps = [_gap(self.program, sides, seed) for seed, sides in enumerate(alone[:seen])]
+        order = sorted(range(seen), key=lambda k: -gaps[k])
+        return [alone[k] for k in order] + alone[seen:]
 
     def _nothing(self, judged):
         if judged[0][0].finding == replay.UNSEEN:
@@ -270,10 +299,40 @@ def _needs(epsilon, delta):
     return f"needs at least {least:.3g}" + (f" at delta {delta:g}" if delta else "")
 
 
+def _gap(program, sides, seed):
+    """How far apart releases of both sides are in a direction that others choose, over their spread."""
+    release, rng = _released(program), generator(seed, "glance")
+    program.suit(sides)
+    made = [release(*side, GLANCE, rng).weights for side in sides]
+    if made[0].shape != made[1].shape or not all(np.isfinite(each).all() for each in made):
+        return math.inf  # an error, or releases of unlike length
+    chosen, seen = ([each[k::2] for each in made] for k in (0, 1))
+    spread = sum(each.var(axis=0) for each in chosen)
+    direction = (chosen[0].mean(axis=0) - chosen[1].mean(axis=0)) / np.maximum(spread, 1e-300)
+    direction /= max(np.abs(direction).max(), 1e-300)
+    along = [each @ direction for each in seen]
+    return (along[0].mean() - along[1].mean()) / max(math.sqrt(sum(map(np.var, along))), 1e-300)
+
+
 def attacked(
     program: Program, sides: tuple, *, trials: int, confidence: float, seed: int = 0
 ) -> float:
     """A lower bound on epsilon by `dp_audit.audit.attack`, from the numbers that a program releases."""
+    program.suit(sides)
+    stand_in = SimpleNamespace(name=program.name, fit=None, release=_released(program))
+    return audit.attack(
+        stand_in,
+        pairs.Pair(sides, {}, "tried"),
+        program.epsilon,
+        program.delta,
+        trials=trials,
+        confidence=confidence,
+        rng=generator(seed, "attack"),
+    )["epsilon"]
+
+
+def _released(program):
+    """A function like a mechanism's `release`, whose `weights` are all numbers that a program releases."""
     width = 0
 
     def released(X, y, rng):
@@ -292,17 +351,7 @@ def attacked(
                 row[:width] = each
         return SimpleNamespace(weights=weights, info={})
 
-    program.suit(sides)
-    stand_in = SimpleNamespace(name=program.name, fit=None, release=release)
-    return audit.attack(
-        stand_in,
-        pairs.Pair(sides, {}, "tried"),
-        program.epsilon,
-        program.delta,
-        trials=trials,
-        confidence=confidence,
-        rng=generator(seed, "attack"),
-    )["epsilon"]
+    return release
 
 
 def script(answer: Answer, place: str, program: Program) -> str:
@@ -333,6 +382,7 @@ def script(answer: Answer, place: str, program: Program) -> str:
         f"# {' '.join(answer.sentence.split())}",
         "",
         "import numpy as np",
+        *(["from numpy import nan"] if any(np.isnan(each).any() for each in (X, Z)) else []),
         "",
         "from dp_audit import check, programs",
         "",

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-import scipy.linalg
 
 from dp_audit.distances import sizes
 from dp_audit.recorder import LAWS, Tape
@@ -262,12 +261,14 @@ class _Hidden:
 
 def _independent(slopes):
     """Indices of rows that are far from linearly dependent, as many as possible."""
+    from scipy.linalg import qr  # rules that are only read need no scipy
+
     norms = np.linalg.norm(slopes, axis=1)
     moving = np.flatnonzero(norms > 0)
     if not len(moving):
         return moving
     scaled = slopes[moving] / norms[moving, None]
-    _, triangle, order = scipy.linalg.qr(scaled.T, pivoting=True, mode="economic")
+    _, triangle, order = qr(scaled.T, pivoting=True, mode="economic")
     return moving[order[: (np.abs(np.diag(triangle)) > 1e-2).sum()]]
 
 

@@ -609,6 +609,59 @@ def _curvature(n_lambda):
 
 
 @pair
+def curvature_of_a_long_row() -> Pair:
+    """One record at x = 100, with n lambda = 1. In the neighbour, it is at 0."""
+    return Pair(
+        sides=_replace(np.array([[100.0]]), [1], 0, row=[0.0]),
+        arguments={"lam": 1.0, "bound": 100.0},
+        reason="a record at 0 has no curvature, and one at 100 has 2500 where the margin is 0, beside a "
+        "ridge of 1 or of what a mechanism adds",
+        statistic=tilt_log_ratio,
+        exact=tilt_loss_1d,
+    )
+
+
+@pair
+def lone_short_record() -> Pair:
+    """Among 1000 records at 0, with n lambda = 100, one at x = 1 turns to x = -1."""
+    X = np.zeros((1000, 1))
+    X[0] = 1
+    return Pair(
+        sides=_replace(X, np.ones(1000, dtype=np.int8), 0, row=[-1.0]),
+        arguments={"lam": 0.1, "bound": 1.0},
+        reason="only the one record has a slope, so that it moves a tilt by a half each way, and n lambda "
+        "is 100: noise for a minimiser is a hundredth of what a tilt needs",
+        statistic=_of_weights(lambda W: {"first": W[:, 0]}),
+    )
+
+
+@pair
+def lone_row_of_zeros() -> Pair:
+    """Among 1000 records at 0, with n lambda = 10, one at x = 1 turns to 0."""
+    X = np.zeros((1000, 1))
+    X[0] = 1
+    return Pair(
+        sides=_replace(X, np.ones(1000, dtype=np.int8), 0, row=[0.0]),
+        arguments={"lam": 0.01, "bound": 1.0},
+        reason="without a row, standard errors are those of the ridge alone, whatever the weights are",
+        statistic=_of_weights(lambda W: {"last": -W[:, -1]}),
+    )
+
+
+@pair
+def on_a_border() -> Pair:
+    """One of 60 records is on the border of both halves of [-1, 1 + 1e-8]. In the neighbour, not."""
+    X = np.linspace(-0.9, 0.9, 60)[:, None]
+    X[0] = (-1 + (1 + 1e-8)) / 2
+    return Pair(
+        sides=_replace(X, np.linspace(-1, 1, 60), 0, row=[1 / 3]),
+        arguments={"lam": 0.0, "bound": 1.0},
+        reason="cells that include both ends count the record twice",
+        statistic=_of_weights(lambda W: {"last": W[:, -1]}),
+    )
+
+
+@pair
 def pulled() -> Pair:
     """One record at x = 1, and 60 that drive its margin far below 0.
 

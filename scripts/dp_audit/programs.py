@@ -2,7 +2,8 @@
 
 A program is a function (X, y, rng) or (rows, rng), a class of scikit-learn's form, whose fitted public
 attributes count as released, or a mechanism. Arguments named epsilon and delta get the claim. A generator
-goes to an argument `rng` or `generator`, and a seed drawn from it to `random_state` or `seed`.
+goes to an argument `rng` or `generator`, and a seed drawn from it to `random_state` or `seed`. `adapters`
+says what is different for diffprivlib and OpenDP.
 """
 
 import importlib.util
@@ -14,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from dp.mechanisms import MECHANISMS, Mechanism
-from dp_audit import audit, pairs, replay
+from dp_audit import adapters, audit, pairs, replay
 from dp_privacy.errors import Refused, did_you_mean
 
 __all__ = ["Program", "load"]
@@ -42,9 +43,9 @@ class Program:
         if self.mechanism:
             self.run = self._released_by_mechanism
         elif inspect.isclass(thing):
-            self.run = self._of_class(thing)
+            self.run = adapters.following(self._of_class(thing))
         else:
-            self.run = self._of_function(thing)
+            self.run = adapters.following(self._of_function(adapters.measured(thing) or thing))
 
     def replay(
         self, sides: tuple, epsilon: float, seed: int = 0, released: bool = False
@@ -106,11 +107,12 @@ class Program:
             raise Refused(f"the class {self.name} has no method `fit`: name a function instead")
         names, fit = _parameters(kind), _parameters(kind.fit)
         known = self._known(kind, names)
+        random = ({}, {}) if adapters.has_its_own_noise(kind) else (names, fit)
 
         def run(X, y, rng):
-            model = kind(**known, **_drawn(names, rng))
+            model = kind(**known, **_drawn(random[0], rng))
             before = dict(vars(model))
-            model.fit(X, y, **_drawn(fit, rng))
+            model.fit(X, y, **_drawn(random[1], rng))
             return {
                 key: value
                 for key, value in vars(model).items()

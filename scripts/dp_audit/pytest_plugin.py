@@ -36,6 +36,7 @@ def dp_claim(
     bound: float = 1.0,
     labels: tuple[float, float] = (-1, 1),
     targets: tuple[float, float] | None = None,
+    missing: bool = False,
     released: bool = False,
     pairs: int = 240,
     seconds: float = 60.0,
@@ -52,6 +53,8 @@ def dp_claim(
         The claim is for rows of this norm at most.
     labels, targets : tuple[float, float]
         Both labels, or the least and the largest target, which then are numbers.
+    missing : bool
+        Whether cells of a record may be NaN.
     released : bool
         Whether the claim counts every noisy value as released.
     pairs, seconds : float
@@ -74,7 +77,8 @@ def dp_claim(
     from dp_audit.small_pairs import Domain
     from dp_privacy.errors import Refused
 
-    domain = Domain(bound, tuple(targets or labels), targets is not None, neighbours)
+    values = tuple(targets or labels)
+    domain = Domain(bound, values, targets is not None, neighbours, missing=missing)
 
     def decorate(function):
         def test():

@@ -35,7 +35,8 @@ class Domain(NamedTuple):
     """The records that a claim is for.
 
     bound: rows have at most this norm. values: both labels or, if they are `numbers`, the least and the
-    largest target. rows: (X, y) of public rows whose neighbours are tried, too.
+    largest target. rows: (X, y) of public rows whose neighbours are tried, too. missing: whether cells
+    of a record may be NaN.
     """
 
     bound: float = 1.0
@@ -43,6 +44,7 @@ class Domain(NamedTuple):
     numbers: bool = False
     adjacency: str = REPLACE_ONE
     rows: tuple | None = None
+    missing: bool = False
 
     def neighbours(self, sides: tuple) -> tuple | None:
         """A pair for labels -1 and 1, with this domain's labels and adjacency; None if there is none."""
@@ -77,6 +79,10 @@ def fixed(domain: Domain) -> Iterator[tuple]:
     Z = X.copy()
     Z[0] = 1.0
     tried = [((X, y), (Z, y)), ((Z, y), (X, y))]
+    if domain.missing:
+        tried.insert(0, _without_a_cell(*pairs.find("turned_row").sides))
+    if domain.adjacency == ADD_REMOVE:  # of few rows, one is a larger share
+        tried.insert(0, ((Z[:20], y[:20]), (X[:20], y[:20])))
     tried += [pairs.find(name).sides for name in replay.GENERAL]
     tried += [tuple(reversed(pairs.find("shortened_row").sides))]
     tried += [sides for _, *sides in branches.neighbours(12, 2)]
@@ -90,6 +96,12 @@ def fixed(domain: Domain) -> Iterator[tuple]:
             yield sides
 
 
+def _without_a_cell(first, second):
+    X = second[0].copy()
+    X[changed((first, second)), 0] = np.nan
+    return first, (X, first[1])
+
+
 def _scaled(sides, bound):
     return tuple((bound * np.asarray(X, dtype=float), y) for X, y in sides)
 
@@ -100,10 +112,12 @@ class Search:
     def __init__(self, domain: Domain, rng: np.random.Generator) -> None:
         self.domain, self.rng, self.worst, self.count = domain, rng, None, 0
         self.choices = CHOICES
+        if domain.missing:  # on one side: two missing records are equal
+            self.choices = CHOICES | {"second": (*RECORDS, "missing")}
         if domain.rows is not None:
             n, d = domain.rows[0].shape
             sizes = *(k for k in (3, 20, 100) if k < n), n
-            self.choices = CHOICES | {"n": sizes, "d": (d,), "others": ("rows",)}
+            self.choices |= {"n": sizes, "d": (d,), "others": ("rows",)}
 
     def next(self) -> tuple[dict, tuple]:
         """The next pair's choices, and the pair. Set `worst` to choices that are worth a try nearby."""
@@ -142,6 +156,7 @@ class Search:
             "tenth": axes[0] / 10,
             "duplicate": X[k - 1],
             "short duplicate": X[k - 1] / 10,
+            "missing": np.where(np.arange(d) == 0, np.nan, X[k]),
         }
         sides = []
         for name, label in zip((first, second), labels, strict=True):
@@ -165,7 +180,9 @@ def in_words(sides: tuple) -> str:
     parts = []
     if (X[k] != Z[k]).any():
         lengths = np.linalg.norm(X[k]), np.linalg.norm(Z[k])
-        alike = np.allclose(X[k] * lengths[1], Z[k] * lengths[0], rtol=1e-9, atol=0)
+        alike = all(map(np.isfinite, lengths)) and np.allclose(
+            X[k] * lengths[1], Z[k] * lengths[0], rtol=1e-9, atol=0
+        )
         told = lengths if alike and all(lengths) else (_row(X[k]), _row(Z[k]))
         parts.append(
             "from {} to {}".format(*(t if isinstance(t, str) else _short(t) for t in told))

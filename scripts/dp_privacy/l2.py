@@ -28,8 +28,6 @@ from functools import cache
 from itertools import pairwise
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.special import kve
 
 from dp_privacy.profiles import Curve, Profile, gaussian_profile
 
@@ -145,7 +143,7 @@ def composed_delta(e: float, m: float, d: int, mu: float) -> float:
     Parameters
     ----------
     e : float
-        Any real number.
+        Any finite number.
     m, d
         As for `delta`.
     mu : float
@@ -161,6 +159,8 @@ def composed_delta(e: float, m: float, d: int, mu: float) -> float:
     2.798471608e-05
     """
     _check(m, d)
+    if not math.isfinite(e):
+        raise ValueError(f"e must be a finite number, not {e}")
     if not 1e-6 <= mu <= 1e6:
         raise ValueError(f"mu must lie between 1e-6 and 1e6, not {mu}")
     # Around L = e, the divergence changes within a few mu.
@@ -210,6 +210,8 @@ def _constants(d, z):
     T_nu = (z/2)^nu K_nu(z) e^z/Gamma(nu) follows from T_(nu+1)/T_nu = R_nu z/(2 nu), where R_nu =
     K_(nu+1)/K_nu = 2 nu/z + 1/R_(nu-1). All terms are positive, and none overflows.
     """
+    from scipy.special import kve  # rules that are only read need no scipy
+
     nu = d / 2 - 1
     if d == 2:
         ratio = float(kve(1, z) / kve(0, z))
@@ -269,6 +271,8 @@ def scale(d: int, epsilon: float, delta: float, sensitivity: float = 1.0) -> flo
 
 def _largest_shift(d, epsilon, target):
     """The largest m, up to rounding and at most `LARGEST`, for (epsilon, target)-DP, at least epsilon."""
+    from scipy.optimize import brentq
+
     room, least = LARGEST - epsilon, epsilon * 2.0**-53  # of m - epsilon
 
     def excess(gap):  # D is about a power of the gap, so this is nearly linear in log gap

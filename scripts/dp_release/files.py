@@ -37,6 +37,9 @@ Keys:
     made_by       {code, libraries, arithmetic} of `dp_release.making`
     date          the day on which the release began
     released_by, contact, labels  of the request, if it states them
+    found         absent, or what the release found bounds from (`dp_release.bounds`): {epsilon, the cost
+                  alone at the release's delta; columns: [{column, least, most, outside, low, high,
+                  stands_out, step, scale, integers, parts}, ..]}. `schema` has the bounds that were found
 
 Models of older code have no date. In LEVELS, rows are of map 2 (`dp_release.contrasts`), so the weights
 have other columns than the table and the coefficients, and there are further keys:
@@ -58,7 +61,7 @@ import numpy as np
 
 from dp.inference import answered
 from dp_privacy.errors import Refused
-from dp_release import contrasts, holdout, meaning, models, rows, statistics
+from dp_release import bounds, contrasts, holdout, meaning, models, rows, statistics
 from dp_release.norm_noise import Noise
 from dp_release.request import BUT_A_PREVIEW, GAUSSIAN, PREMISES, WITHOUT_A_LOOK, Request
 
@@ -235,15 +238,23 @@ def content(
     spent: dict,
     made_by: dict,
     day: str,
+    found: dict[str, bounds.Found] | None = None,
 ) -> bytes:
-    """The content of model.json. spent, made_by, day: of the book."""
+    """The content of model.json.
+
+    spent, made_by, day: of the book. found: the bounds that the release found.
+    """
     measured = isinstance(made, holdout.Release)
     release, paid = (made.model, made.package) if measured else (made, made.plan)
-    plan, (schema, T, shift) = release.plan, told(request)
+    plan, asked = release.plan, rows.from_facts(request.schema)
+    facts = bounds.settled(request.schema, found or {})
+    schema = rows.from_facts(facts)
     target = schema.columns[schema.target]
+    T, shift = told(request, schema)
     weights = release.floats("weights")
     guarantee = paid.guarantee()
     table, estimates, covariance = table_of(release, schema.names, T, shift)
+    table = bounds.silenced(table, found or {})
     document = {
         "format": FORMAT if request.law == GAUSSIAN else LEVELS,
         "name": request.name,
@@ -253,7 +264,7 @@ def content(
         "premise": request.premise,
         "rows": request.rows,
         "training_rows": plan.problem.n,
-        "schema": request.schema,
+        "schema": facts,
         "columns": schema.names,
         "classes": request.classes,
         "target": {"name": target.name, "low": float(target.low), "high": float(target.high)}
@@ -278,7 +289,7 @@ def content(
             "adjacency": guarantee.adjacency,
             "reason": guarantee.reason,
             "profile": [[e * request.epsilon, paid.delta_at(e * request.epsilon)] for e in PROFILE],
-            "premises": _premises(request, spent, guarantee.delta),
+            "premises": _premises(request, spent, found, guarantee.delta),
             "meaning": meaning.meaning(guarantee.profile)._asdict(),
         },
         "spent": spent,
@@ -288,6 +299,8 @@ def content(
     if request.law != GAUSSIAN:
         document |= {"weight_columns": request.read_as().names, "law": request.law}
         document["why"] = request.why()
+    if found:
+        document["found"] = bounds.document(asked, plan, found)
     if request.person is not None:
         document["person"] = request.person
     for key in ("released_by", "contact", "labels"):
@@ -301,12 +314,11 @@ def written(document: dict) -> bytes:
     return (json.dumps(document, indent=1, allow_nan=False) + "\n").encode()
 
 
-def told(request: Request) -> tuple[rows.Schema, np.ndarray, np.ndarray]:
-    """(schema, T, shift): coefficients of the schema's columns, in their units, are T weights + shift."""
-    schema = rows.from_facts(request.schema)
+def told(request: Request, schema: rows.Schema) -> tuple[np.ndarray, np.ndarray]:
+    """(T, shift): coefficients of the schema's columns, in their units, are T weights + shift."""
     if request.law == GAUSSIAN:
-        return schema, *own_units(schema)
-    return schema, *contrasts.own_units(schema, request.read_as())
+        return own_units(schema)
+    return contrasts.own_units(schema, request.read_as())
 
 
 def _law(noise):
@@ -314,8 +326,10 @@ def _law(noise):
     return {"step": noise.step, "scale": noise.scale} | law
 
 
-def _premises(request, spent, delta):
+def _premises(request, spent, found, delta):
     premise = PREMISES[request.premise]
+    if found:  # by the release, which pays for it
+        premise = premise.replace("columns, bounds", "columns, stated bounds")
     if spent.get("settings_changed"):
         premise = premise.replace(WITHOUT_A_LOOK, BUT_A_PREVIEW)
     also = [f"Taken as public: {request.taken_as_public}."] if request.taken_as_public else []

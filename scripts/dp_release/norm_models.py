@@ -130,6 +130,7 @@ class Plan(NamedTuple):
     u: Fraction
     beside: Entries
     persons: None = None  # not proven here for people with several rows
+    found: dict = {}  # nor for bounds that are found
 
     @property
     def entries(self) -> Callable:

@@ -42,6 +42,7 @@ class Looked:
         )
         self.replaced, self.ends, self.rest = column.missing is not None, None, False
         listed = ()  # cells that are listed, even if they look missing
+        self.found = getattr(column, "find", None) is not None
         if isinstance(column, rows.Number):
             self.ends = rows.fraction(column.low), rows.fraction(column.high)
         elif isinstance(column, rows.Category):
@@ -52,6 +53,7 @@ class Looked:
         self.is_missing = rows.is_missing(column.codes, format, listed)
 
     def see(self, cell: bytes, line: int = 1) -> None:
+        cell = cell.strip(b" \t")
         value = self.reader(cell)
         if self.is_missing(cell):
             self.missing += 1
@@ -105,6 +107,8 @@ def _ends(numbers, frequent):
             apart = set(often[:k])
             others = [value for value in values if value not in apart]
             total = sum(numbers[value] for value in others)
+            if sum(numbers[value] for value in apart) >= total:
+                continue
             inner, seen = [], 0
             for value in others:
                 if 0.01 * total <= seen + numbers[value] and seen < 0.99 * total:
@@ -235,6 +239,11 @@ def _lines(count, of):
 def column_sentences(column: Looked, lines: int, classes: list[str] | None = None) -> list[str]:
     """Sentences about a column. classes: names of the labels, if the column is the target of classes."""
     said = [f"{column.name}: {column.read:,} cells are read."]
+    if column.found:
+        said.append(
+            f"{column.name}: the release finds its bounds, with noise, between the public least and most. "
+            f"Change nothing here by what you know of the rows."
+        )
     if column.missing:
         what = "replaced by the stated value" if column.replaced else "so their lines count nothing"
         said.append(f"{column.name}: {column.missing:,} cells are missing, {what}.")
@@ -257,7 +266,8 @@ def column_sentences(column: Looked, lines: int, classes: list[str] | None = Non
                 said.append(f"{column.name}: {count:,} of them are {most}. {_code(column, most)}")
     for number, count in column.suspects(lines).items():
         said.append(
-            f"{column.name}: {count:,} numbers are {number}, apart from the others. {_code(column, number)}"
+            f"{column.name}: {count:,} numbers are {number}, beyond 98 % of the others. "
+            f"{_code(column, number)}"
         )
     if column.others:
         said.append(

@@ -31,7 +31,7 @@ def main():
     varied = [name for name in experiment.varied() if name not in COLUMNS]  # lambda is in COLUMNS
     rows = []
     for cell in experiment.cells():
-        name = experiment.methods[cell.method]["mechanism"]
+        name = experiment.methods[cell.method].mechanism
         lam, options, stated = guarantees.of(cell)
         taken = MECHANISMS[name].defaults() | options
         rows.append(
@@ -63,10 +63,10 @@ class Guarantees:
         chosen = self.experiment.lambda_of(cell).facts()
         looked += ["tuning of lambda"] * chosen.get("private_rows", False)
         premises += chosen.get("premises", ())
-        premises += ["its settings, changed after results had been seen"] * method.get(
-            "after_results", False
+        premises += ["its settings, changed after results had been seen"] * bool(
+            method.after_results
         )
-        mechanism = MECHANISMS[method["mechanism"]]
+        mechanism = MECHANISMS[method.mechanism]
         rows = self.experiment.trained_rows(cell)
         total = guarantee(mechanism, meta, rows, options, **settings)
         stated = given_that(after_preparation(total, looked), premises)

@@ -51,7 +51,7 @@ def main():
             "packages": {package: version(package) for package in PACKAGES},
             **commit(paths.HOME),
             **({f"study_{key}": value for key, value in commit(".").items()} if study else {}),
-            "configuration": experiment.values,
+            "configuration": experiment.settings(),
         },
     )
 

@@ -1,7 +1,6 @@
 """Cross-validates a method's settings at one size and epsilon, on private training rows or public rows."""
 
 import itertools
-import json
 
 import numpy as np
 
@@ -9,6 +8,7 @@ from dp.mechanisms import MECHANISMS
 from dp.rows import split_folds
 from dp.seeds import generator
 from study.arguments import of_mechanism, of_release
+from study.configuration.experiment_keys import Search
 from study.configuration.families import expand
 from study.jobs import folds, script
 from study.jobs.cross_validation import most_frequent_best
@@ -19,7 +19,9 @@ def main():
     parser = script.parser(__doc__)
     script.add_data_arguments(parser, lam=False)
     parser.add_argument("--search", required=True, help="its name, an axis of the seed")
-    parser.add_argument("--grid", type=json.loads, required=True, help="its entry, as JSON")
+    parser.add_argument(
+        "--grid", type=Search.model_validate_json, required=True, help="its entry, as JSON"
+    )
     parser.add_argument("--mechanism", required=True)
     parser.add_argument("--options", type=script.parse_options, default={}, help="JSON")
     parser.add_argument("--epsilon", type=float, required=True)
@@ -29,10 +31,10 @@ def main():
     arguments = parser.parse_args()
 
     entry, mechanism = arguments.grid, MECHANISMS[arguments.mechanism]
-    candidates = expand(entry["grid"])
+    candidates = expand(entry.grid)
     cell = {"epsilon": arguments.epsilon, "delta": arguments.delta}
     meta, options = read_json(arguments.meta), arguments.options
-    public = entry["rows"] == "public"
+    public = entry.rows == "public"
     if public:
         rows = folds.public_rows(arguments.data, ("public", "holdout"))
         if rows is None:
@@ -41,13 +43,13 @@ def main():
             )
         # The rows are public, so this epsilon protects nothing. It is scaled so that the noise equals that
         # of a run on the private rows.
-        cell["epsilon"] *= arguments.train_size / (len(rows[1]) * (1 - 1 / entry["folds"]))
+        cell["epsilon"] *= arguments.train_size / (len(rows[1]) * (1 - 1 / entry.folds))
         simulations, all_rows = [(rows, None)], iter([rows[0]])
     else:
-        simulations = folds.training_folds(arguments, first=entry.get("simulations"))
+        simulations = folds.training_folds(arguments, first=entry.simulations)
         all_rows = folds.all_training_rows(arguments)
     shared = of_release(mechanism, meta, options, arguments.data, **cell)
-    measure, errors = folds.measure(meta, entry["by"]), []
+    measure, errors = folds.measure(meta, entry.by), []
 
     def by_rule(chosen, size, d):
         keywords = of_mechanism(mechanism, meta, options | chosen, **cell)
@@ -59,7 +61,7 @@ def main():
         """Yield (rows to train on, all rows of the simulation, indices of held-out rows) for every part."""
         for simulation, (train, _) in enumerate(simulations):
             shuffle = generator(arguments.seed, *axes, simulation, "search folds")
-            parts = split_folds(len(train[0]), entry["folds"], shuffle)
+            parts = split_folds(len(train[0]), entry.folds, shuffle)
             # Training sets are cut to the same size, so the folds can run together.
             size = min(len(fit) for fit, _ in parts)
             for fit, part in parts:
@@ -68,12 +70,10 @@ def main():
     rngs = (
         rng
         for simulation in itertools.count()
-        for rng in generator(arguments.seed, *axes, simulation, "search noise").spawn(
-            entry["folds"]
-        )
+        for rng in generator(arguments.seed, *axes, simulation, "search noise").spawn(entry.folds)
     )
     if mechanism.uses_all_rows:
-        shared["all_rows"] = (rows for rows in all_rows for _ in range(entry["folds"]))
+        shared["all_rows"] = (rows for rows in all_rows for _ in range(entry.folds))
     for (size, d), tasks in itertools.groupby(divided(), key=lambda task: task[0][0].shape):
         releases = mechanism.release_many(
             tasks,
@@ -84,7 +84,7 @@ def main():
             **shared,
         )
         errors += [_errors(release, train, part, measure) for (_, train, part), release in releases]
-    errors = np.array(errors).reshape(-1, entry["folds"], len(candidates)).mean(axis=1)
+    errors = np.array(errors).reshape(-1, entry.folds, len(candidates)).mean(axis=1)
     wins, chosen = most_frequent_best(errors)
     names = sorted({name for _, options in candidates for name in options})
     rows = [

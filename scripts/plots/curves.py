@@ -86,7 +86,7 @@ def tuning_curve(experiment, spec, paths):
     }
     frame = pd.concat(frames[name].assign(curve=titles[name], panel=titles[name]) for name in paths)
     note = "hollow: the least error"
-    published = experiment.values.get("lambda_published")
+    published = experiment.lambda_published
     if published:
         note += ",\ndotted line: the published value"
     fig = relation(
@@ -109,7 +109,7 @@ def tuning_curve(experiment, spec, paths):
 
 def _curves(experiment, spec, frame, along, label):
     """Curves of all methods, with one panel per data set."""
-    options, shown = spec["options"], set(frame["method"])
+    options, shown = spec.options, set(frame["method"])
     metric = options.get("metric") or metrics.of(frame)
     mean, *band = (metric + end for end in metrics.ENDS)
     from_zero = metric in FROM_ZERO and options.get("from_zero", True)
@@ -123,7 +123,7 @@ def _curves(experiment, spec, frame, along, label):
     names = {name: data_name(name) for name in frame["dataset"].unique()}
     if len(names) > 1:
         frame["panel"] = frame["dataset"].map(names)
-    behind = [m for m in methods if not methods[m]["private"]]
+    behind = [m for m in methods if not methods[m].private]
     looks = style.looks(methods)
     return relation(
         spec,

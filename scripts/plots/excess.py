@@ -32,7 +32,7 @@ def excess(experiment, spec, draws):
     train_size, or columns (the number of columns). For columns, every point of a curve is another data set.
     options["metric"]: a metric of `dp.metrics` for which smaller is better.
     """
-    options = spec["options"]
+    options = spec.options
     along, metric = options["along"], options["metric"]
     if along not in LABELS:
         raise ValueError(f"'along' must be one of {', '.join(LABELS)}, not {along!r}")

@@ -33,7 +33,7 @@ def coverage(experiment, spec, path):
 
     frame = pd.read_csv(path)
     frame = frame[frame["printed"] != 0]
-    wide = spec["options"]["show"] == "width"
+    wide = spec.options["show"] == "width"
     y = "width_ratio" if wide else "coverage"
     values = frame.groupby(["epsilon", "method", "train_size"])[y]
     ends = {"low": values.min(), y: values.median(), "high": values.max()}
@@ -112,6 +112,6 @@ def coverage_designs(experiment, spec, path):
         axes.set_yticks(range(len(designs)), [name.replace("_", " ") for name in designs])
         axes.tick_params(axis="y", length=0)
     axes.invert_yaxis()
-    fig.suptitle(spec["title"], x=0.01, ha="left")
+    fig.suptitle(spec.title, x=0.01, ha="left")
     fig.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=2)
     return fig

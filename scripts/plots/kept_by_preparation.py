@@ -28,7 +28,7 @@ def preparation_price(experiment, spec, draws):
     """
     columns, rows = shares(experiment, spec, draws)
     rows = [dict(zip(columns, row, strict=True)) for row in rows]
-    groups, ways = spec["options"]["groups"], spec["options"]["ways"]
+    groups, ways = spec.options["groups"], spec.options["ways"]
     wrong = [name for name, datasets in groups.items() if len(datasets) != len(ways)]
     if wrong:
         raise ValueError(f"{wrong[0]!r} has not as many data sets as 'ways' has names")
@@ -53,7 +53,7 @@ def preparation_price(experiment, spec, draws):
         axes.grid(axis="y", visible=False)
     grid[0, 0].set_yticks(range(len(ways)), ways)
     grid[0, 0].set_ylim(len(ways) - 0.5, -0.5)
-    fig.suptitle(spec["title"], x=0.01, ha="left")
+    fig.suptitle(spec.title, x=0.01, ha="left")
     looks = style.looks(experiment.methods)
     several = len({method for method, _ in series}) > 1
     for at, (method, epsilon) in enumerate(series):

@@ -79,7 +79,7 @@ def released_code(experiment, spec, path):
     axes.set_yticks(rows, names)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.set_xlabel(rf"$\varepsilon$ (at {low:g}: that or less)")
-    axes.set_title(spec["title"], loc="left")
+    axes.set_title(spec.title, loc="left")
     handles = [
         Line2D([], [], marker=marker, color=colour, linestyle="", label=LEGEND[key], markersize=6)
         for key, (marker, colour) in MARKS.items()
@@ -134,7 +134,7 @@ def noise_laws(experiment, spec, path):
         axes.set_title(rf"$\varepsilon$ = {epsilon:g}", loc="left")
         axes.set_xlabel("columns")
     grid[0, 0].set_ylabel("noise / Gaussian noise, root mean square")
-    fig.suptitle(spec["title"], x=0.01, ha="left")
+    fig.suptitle(spec.title, x=0.01, ha="left")
     handles = [
         Line2D(
             [], [], color=colour, linestyle=line, marker=marker, label=name.format(levels=levels)

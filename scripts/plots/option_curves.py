@@ -41,7 +41,7 @@ def option_curve(experiment, spec, frame):
 
     A method without the option is drawn as a horizontal line.
     """
-    options = spec["options"]
+    options = spec.options
     along, rows, columns = options["along"], options["rows"], options["columns"]
     numeric = [name for name in frame if frame[name].dtype.kind in "if"]
     for name in columns:
@@ -92,9 +92,9 @@ def option_curve(experiment, spec, frame):
         else:
             axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.6g}")
     if grid.size == 1:
-        grid[0, 0].set_title(spec["title"], loc="left")
+        grid[0, 0].set_title(spec.title, loc="left")
     else:
-        fig.suptitle(spec["title"], x=0.01, ha="left")
+        fig.suptitle(spec.title, x=0.01, ha="left")
     drawn = {}
     for axes in grid.flat:
         handles, labels = axes.get_legend_handles_labels()
@@ -115,22 +115,23 @@ def _groups(experiment, shown):
     """Method -> the common name of methods that differ only in varied options."""
     varied = experiment.varied()
     titles = {
-        label: family["title"]
-        for family in experiment.values.get("families", {}).values()
-        for label in family["members"]
-        if family["title"] and "{" not in family["title"]
+        label: family.title
+        for family in (experiment.families or {}).values()
+        for label in family.members
+        if family.title and "{" not in family.title
     }
     groups, names = {}, {}
     for label, method in experiment.methods.items():
         if label not in shown:
             continue
-        settings = {key: method[key] for key in method if key not in (*varied, "title", "fit")}
-        settings["options"] = {k: v for k, v in method["options"].items() if k not in varied}
+        settings = method.plain()
+        settings = {k: v for k, v in settings.items() if k not in (*varied, "title", "fit")}
+        settings["options"] = {k: v for k, v in method.options.items() if k not in varied}
         groups.setdefault(json.dumps(settings, sort_keys=True), []).append(label)
     for labels in groups.values():
         first = experiment.methods[labels[0]]
-        own = first.get("title") if len(labels) == 1 else None
-        name = titles.get(labels[0]) or own or style.name(first["mechanism"])
+        own = first.title if len(labels) == 1 else None
+        name = titles.get(labels[0]) or own or style.name(first.mechanism)
         name = f"{name} ({labels[0]})" if name in names.values() else name
         names |= dict.fromkeys(labels, name)
     return names

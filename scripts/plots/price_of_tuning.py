@@ -20,7 +20,7 @@ def price_of_tuning(experiment, spec, draws):
     options["ways"]. options["metric"]: a metric of `dp.metrics` for which smaller is better.
     options["baseline"]: the non-private method.
     """
-    options = spec["options"]
+    options = spec.options
     means = paired.fold_means(draws, options["metric"])
     frame = paired.differences(means, options["baseline"])
     panels = {
@@ -46,5 +46,5 @@ def price_of_tuning(experiment, spec, draws):
         axes.minorticks_off()
     grid[0, 0].set_ylabel(f"excess {style.TITLES[options['metric']]}")
     grid[0, 0].legend(fontsize="small", title="settings", title_fontsize="small")
-    fig.suptitle(spec["title"], x=0.01, ha="left")
+    fig.suptitle(spec.title, x=0.01, ha="left")
     return fig

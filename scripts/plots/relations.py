@@ -235,14 +235,14 @@ def _explain(fig, spec, looks, panels, note, printed):
         columns, lines = panels.columns, 1 + max(text.count("\n") for text in panels.headings)
         rows = -(-len(panels.names) // columns)
         fig.set_size_inches(0.6 + 3.1 * columns, 1.4 + (2 + 0.2 * lines) * rows)
-        fig.suptitle(spec["title"], x=0.01, ha="left")
+        fig.suptitle(spec.title, x=0.01, ha="left")
         beside = {"loc": "outside lower left", "ncols": columns}
         if len(panels.names) % columns:  # the last row of panels has room for the legend
             beside = {"loc": "lower right"}
         fig.legend(**look, **beside)
         return
-    fig.axes[0].set_title(", ".join(filter(None, (spec["title"], *panels.headings))), loc="left")
-    if looks and (spec.get("options", {}).get("beside") or len(explained) > NAMED):
+    fig.axes[0].set_title(", ".join(filter(None, (spec.title, *panels.headings))), loc="left")
+    if looks and (spec.options.get("beside") or len(explained) > NAMED):
         fig.set_size_inches(9.2, 4.2)
         fig.legend(loc="outside right upper", **look)
     elif explained or note:

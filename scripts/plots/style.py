@@ -65,7 +65,7 @@ LOOKS = {
     ),
     "counts_knorm_objective_perturbation": (
         "Poisson regression, norm of a body",
-        "#009E73",
+        "#332288",
         "P",
         "-",
     ),
@@ -133,11 +133,11 @@ def look(label, colour, marker="", line="-"):
 def looks(methods):
     """Label -> `look` for an experiment's methods.
 
-    methods: label -> {mechanism, title, ...}. A mechanism's first method gets its default style. Further
+    methods: label -> `Method`. A mechanism's first method gets its default style. Further
     variants, and mechanisms whose colour and line style are taken, get a fallback style.
     """
     chosen, used = {}, set()
-    taken = {LOOKS[m["mechanism"]][1] for m in methods.values() if m["mechanism"] in LOOKS}
+    taken = {LOOKS[m.mechanism][1] for m in methods.values() if m.mechanism in LOOKS}
     spare = iter(
         (SPARE[k], SPARE_MARKERS[(k + turn) % len(SPARE)])
         for turn in range(len(SPARE_MARKERS))
@@ -146,21 +146,21 @@ def looks(methods):
     )
     baselines = iter(BASELINES)
     for label, method in methods.items():
-        known = LOOKS.get(method["mechanism"])
+        known = LOOKS.get(method.mechanism)
         own = known and (known[1], known[3])
-        if known and not {method["mechanism"], own} & used:
+        if known and not {method.mechanism, own} & used:
             name, colour, marker, line = known
-            used |= {method["mechanism"], own}
-        elif method["mechanism"] == "nonprivate":
+            used |= {method.mechanism, own}
+        elif method.mechanism == "nonprivate":
             name, marker = label.replace("_", " "), ""
             colour, line = next(baselines, BASELINES[-1])
         else:
             name, line = label.replace("_", " "), "--"
-            if known and method["mechanism"] not in used:
+            if known and method.mechanism not in used:
                 name = known[0]
-            used.add(method["mechanism"])
+            used.add(method.mechanism)
             colour, marker = next(spare, ("#555555", "."))
-        chosen[label] = look(method.get("title", name), colour, marker, line)
+        chosen[label] = look(method.title or name, colour, marker, line)
     return chosen
 
 

@@ -144,14 +144,14 @@ class Gathered:
     @property
     def smaller(self):
         """Settings smaller than in the experiment's file, in words (`study.configuration.sizes`)."""
-        return self.experiment.values.get("smaller", [])
+        return self.experiment.smaller or []
 
     def verdicts(self, section):
         """The rows (dictionaries of strings) of published.csv, claims.csv or defects.csv.
 
         All rows are undecided if the experiment is incomplete, or the file is missing or outdated.
         """
-        if not self.experiment.values.get(section):
+        if not self.experiment.section(section):
             return []
         path = self._at(paths.VERDICTS, section=section)
         made = self.status == "complete" and path.exists()
@@ -174,9 +174,9 @@ class Gathered:
 
     def _unjudged(self, section, row):
         undecided = (verdicts.NOT_TESTED, verdicts.NOT_RUN, verdicts.NOT_DECIDED)
-        checks = self.experiment.values[section].get(row.get("id"), {}).get("checks", ())
         needed = section == "published" or any(
-            kinds.CHECKS[check["kind"]].inputs.needs for check in checks
+            kinds.CHECKS[check.kind].inputs.needs
+            for check in self.experiment.section(section)[row["id"]].checks or ()
         )
         if row["verdict"] in undecided or not needed:
             return row
@@ -189,8 +189,8 @@ class Gathered:
     def figures(self):
         figures = []
         for name, spec in self.experiment.figures.items():
-            kind = kinds.FIGURES[spec["kind"]]
-            entry = {"name": name, "title": spec["title"], "data": None, "why": ""}
+            kind = kinds.FIGURES[spec.kind]
+            entry = {"name": name, "title": spec.title, "data": None, "why": ""}
             partial = kind.inputs is inputs.CELLS and self._gaps_of(spec)
             path = self._at(paths.FIGURE, name=name)
             if path.exists() and not partial:
@@ -224,7 +224,7 @@ class Gathered:
 
     def _alt(self, spec, kind):
         what = (kind.function.__doc__ or "Figure.").partition("\n")[0].rstrip(".")
-        text = f"{spec['title']}. {what}."
+        text = f"{spec.title}. {what}."
         if kind.inputs is inputs.CELLS and "error_mean" in self.frame:
             text += self._ends(spec)
         return text
@@ -235,7 +235,7 @@ class Gathered:
             index=False, name=None
         )
         frame = self.frame.loc[[key in cells for key in keys]]
-        name = spec.get("options", {}).get("metric") or metrics.of(frame)
+        name = spec.options.get("metric") or metrics.of(frame)
         metric, what = f"{name}_mean", style.TITLES[name].replace("$", "")
         frame = frame[frame[metric].notna()]
         looks = style.looks(self.experiment.methods)
@@ -265,7 +265,7 @@ class Gathered:
                 path = self._at(place, "csv", name=name)
                 if place is paths.ANALYSIS and self.experiment.analysis_path(name) != str(path):
                     continue
-                entry = {"name": name, "title": spec["title"], "columns": [], "rows": [], "why": ""}
+                entry = {"name": name, "title": spec.title, "columns": [], "rows": [], "why": ""}
                 if path.exists():
                     entry["columns"], entry["rows"] = read_table(path)
                 else:
@@ -293,13 +293,14 @@ class Gathered:
             return ""
         own, changes = read_yaml(file), []
         for key in ("datasets", "folds", "simulations", "restarts"):
-            if key in own and own[key] != self.experiment.values.get(key):
-                changes.append(f"{key} {self.experiment.values.get(key)} instead of {own[key]}")
+            ours = getattr(self.experiment, key)
+            if key in own and own[key] != ours:
+                changes.append(f"{key} {ours} instead of {own[key]}")
         for name, sweep in own.get("sweeps", {}).items():
             ours = self.experiment.sweeps.get(name)
             for key in ("train_sizes", "epsilons"):
                 theirs = grid(sweep[key], whole=key == "train_sizes")
-                if ours is None or ours[key] != theirs:
+                if ours is None or getattr(ours, key) != theirs:
                     changes.append(f"{key.replace('_', ' ')} of the sweep {name}")
         return "; ".join(changes)
 

@@ -22,7 +22,7 @@ def findings(experiments, made):
     made : set of str
         The files that the run was asked for.
     """
-    small = [experiment.name for experiment in experiments if experiment.values.get("smaller")]
+    small = [experiment.name for experiment in experiments if experiment.smaller]
     said = []
     if {paths.RECOMMENDATIONS(), paths.REPORT()} & made:
         said += recommended(small)
@@ -53,7 +53,7 @@ def verdicts(experiments):
         Path(paths.VERDICTS(experiment=experiment.folder, section=section))
         for experiment in experiments
         for section in JUDGED
-        if experiment.values.get(section)
+        if experiment.section(section)
     )
     counted = Counter(
         record.outcome(row) for path in files if path.exists() for row in read_csv(path)

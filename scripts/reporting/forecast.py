@@ -17,31 +17,29 @@ START = 0.05  # CPU seconds of a job without work: the fork and the process that
 TRAIN = ("run", "fit", "search")
 
 
-def work(rule, path, values):
-    """The work of a job, whose path below its rule's folder is such as <dataset>/<method>/n=<size>/eps=1.
-
-    values: the experiment's resolved configuration.
-    """
+def work(rule, path, experiment):
+    """The work of a job. path: below its rule's folder, such as <dataset>/<method>/n=<size>/eps=1."""
     size = re.search(r"n=(\d+)", path)
     if rule not in TRAIN or not size:
         return 1
-    replicates = values.get("folds") or values.get("simulations") or 1
+    replicates = experiment.folds or experiment.simulations or 1
     if rule == "run":
-        method = values["methods"].get(path.split("/")[1], {})
-        draws = values["restarts"] if method.get("private", True) else 1
-        return int(size[1]) * method.get("simulations", replicates) * draws
-    if rule == "search" and path.split("/")[0] in values["searches"]:
-        search = values["searches"][path.split("/")[0]]
-        candidates = math.prod(len(grid) for grid in search["grid"].values())
-        replicates = min(replicates, search.get("simulations", replicates))
-        return int(size[1]) * replicates * search["folds"] * candidates
+        method = experiment.methods.get(path.split("/")[1])
+        draws = experiment.restarts if method is None or method.private else 1
+        replicates = (method and method.simulations) or replicates
+        return int(size[1]) * replicates * draws
+    if rule == "search" and path.split("/")[0] in experiment.searches:
+        search = experiment.searches[path.split("/")[0]]
+        candidates = math.prod(len(grid) for grid in search.grid.values())
+        replicates = min(replicates, search.simulations or replicates)
+        return int(size[1]) * replicates * search.folds * candidates
     return int(size[1]) * replicates
 
 
 def totals(measured, experiments):
     """Rows of COLUMNS from `reporting.costs.measured`: jobs that train per experiment, others per rule.
 
-    experiments: folder of results -> resolved configuration. A reading's jobs count towards its experiment.
+    experiments: folder of results -> experiment. A reading's jobs count towards its experiment.
     """
     sums = {}
     for one in measured:

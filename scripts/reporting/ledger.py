@@ -41,6 +41,7 @@ OTHERS = {
 # First words of verdicts, from worst to best; "" stands for all other verdicts.
 VERDICTS = ("exceeds", "refutes", "more than claimed", "", "consistent")
 BEYOND = VERDICTS[2] + " by proof"
+WORSE = VERDICTS[:3]  # less private than claimed
 NUMBERS = {
     "claimed": "epsilon_claimed",
     "proven": "epsilon_proven",

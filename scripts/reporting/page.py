@@ -10,7 +10,7 @@ import jinja2
 
 from checks import verdicts
 from plots import style
-from reporting import answers, costs, ledger, packing, readings, road, sources
+from reporting import answers, costs, headlines, ledger, packing, readings, road, sources
 from reporting.record import recommended as recorded
 from study import paths
 from study.canonical import epsilon
@@ -96,6 +96,7 @@ def render(gathered, seed, shows, stale=None, outdated=()):
         rule=verdicts.RULE,
         outcomes=sources.OUTCOMES,
         answers=recommended,
+        headlines=[] if paths.in_study() else headlines.section(),
         recorded=[] if stale is None else recorded(stale),
         road=road.road(),
         questions=answers.shipped() if paths.in_study() else own,
@@ -118,11 +119,11 @@ def _link(cards, audited, gathered):
         row["cards"] = []
     for card in cards:
         own = {
-            method["mechanism"]
+            method.mechanism
             for part in gathered
-            if part.experiment.values.get("source") == card["key"]
-            for method in part.experiment.values.get("methods", {}).values()
-            if method["private"]
+            if part.experiment.source == card["key"]
+            for method in part.experiment.methods.values()
+            if method.private
         }
         card["ledger"] = [(name, row["name"]) for name, row in rows.items() if name in own]
         for name, _ in card["ledger"]:
@@ -227,7 +228,7 @@ def _experiment(part, jobs):
     sections = {section: part.shown(section) for section in ("published", "claims", "defects")}
     columns, rows = part.cell_table()
     data = part.data()
-    looks = style.looks(experiment.values.get("methods", {}))
+    looks = style.looks(experiment.methods)
     methods = {label: look["label"] for label, look in looks.items()}
     datasets = {name: data_name(name) for name in experiment.all_datasets()}
     names = datasets | methods
@@ -235,15 +236,15 @@ def _experiment(part, jobs):
     return {
         "name": experiment.name,
         "title": experiment.title,
-        "source": experiment.values.get("source"),
+        "source": experiment.source,
         "status": part.status,
         "cells": len(part.cells),
         "replicates": _replicates(experiment),
-        "restarts": experiment.values.get("restarts"),
+        "restarts": experiment.restarts,
         "data": [list(e.values())[1:] for e in data],
         "methods": [
-            (methods[label], style.name(method["mechanism"]), _settings(method))
-            for label, method in experiment.values.get("methods", {}).items()
+            (methods[label], style.name(method.mechanism), _settings(method))
+            for label, method in experiment.methods.items()
         ],
         "data_kinds": ", ".join(dict.fromkeys(filter(None, kinds))),
         "changes": part.changes(),
@@ -277,15 +278,15 @@ def _experiment(part, jobs):
 
 def _replicates(experiment):
     for name in ("folds", "simulations"):
-        if experiment.values.get(name):
-            return f"{experiment.values[name]} {name}"
+        if getattr(experiment, name):
+            return f"{getattr(experiment, name)} {name}"
     return "no repetition"
 
 
 def _settings(method):
-    said = [f"{words(key)} {words(value)}" for key, value in method["options"].items()]
-    said += [f"delta {method['delta']}"] if method["delta"] else []
-    said += [] if method["lambda"] is None else [f"lambda {method['lambda']}"]
+    said = [f"{words(key)} {words(value)}" for key, value in method.options.items()]
+    said += [f"delta {method.delta}"] if method.delta else []
+    said += [] if method.lambda_ is None else [f"lambda {method.lambda_}"]
     return ", ".join(said)
 
 

@@ -35,9 +35,7 @@ def once(rows, again=()):
 
 
 def again(experiment):
-    return [
-        name for name, spec in experiment.values.get("published", {}).items() if spec.get("again")
-    ]
+    return [name for name, spec in experiment.published.items() if spec.again]
 
 
 def shown(experiment):
@@ -48,10 +46,10 @@ def shown(experiment):
     path = Path(paths.READINGS(experiment=experiment.folder))
     if not path.exists():
         return None
-    sections = experiment.values.get("readings", {})
+    sections = experiment.readings
     return {
         "open": [
-            (name.replace("_", " "), entry["open"], entry["main"].replace("_", " "))
+            (name.replace("_", " "), entry.open, entry.main.replace("_", " "))
             for name, entry in sections.items()
         ],
         "kinds": KINDS,

@@ -70,7 +70,7 @@ def _of_experiment(experiment):
     costs = _costs(experiment, cells)
     answers = []
     for (dataset, size), there in frame.groupby(["dataset", "train_size"], sort=False):
-        plain = [m for m in there["method"] if not experiment.methods[m]["private"]]
+        plain = [m for m in there["method"] if not experiment.methods[m].private]
         if not plain:
             continue
         own = draws[(draws["dataset"] == dataset) & (draws["train_size"] == size)]
@@ -94,7 +94,7 @@ def _of_experiment(experiment):
 
 def _configured(method):
     """The options that an experiment states for a method, and lambda."""
-    return method["options"] | {"lambda": method["lambda"]}
+    return method.options | {"lambda": method.lambda_}
 
 
 class _Scores:
@@ -161,14 +161,14 @@ def _standing(experiment, row):
     cell = Cell(row["dataset"], row["method"], int(row["train_size"]), row["epsilon"])
     lam = experiment.lambda_of(cell)
     setting, why = lambdas.setting(lam), ""
-    families = experiment.values.get("families", {}).values()
+    families = (experiment.families or {}).values()
     if setting == VOID:
         why = "its lambda was chosen on the private rows, and not paid for"
     elif setting == "public":
         why = "its settings were chosen on public rows, which the others do without"
-    elif method.get("after_results"):
+    elif method.after_results:
         setting, why = VOID, "its settings were changed after results had been seen"
-    elif any(cell.method in family["members"] for family in families):
+    elif any(cell.method in family.members for family in families):
         setting, why = VOID, "one of several settings tried: the best of them is known afterwards"
     if not row["epsilon_proven"] <= row["epsilon"] * (1 + 1e-9):
         proven = row["epsilon_proven"]
@@ -238,7 +238,7 @@ def _costs(experiment, cells):
         own, peak = _took(experiment.run_path(cell))
         fit = experiment.fit_path(cell)
         of_fit, fit_peak = _took(fit) if fit else (0.0, 0.0)
-        parts = experiment.folds if "folds" in experiment.values else experiment.simulations
+        parts = experiment.folds or experiment.simulations
         parts *= read_json(data_path(cell.dataset, "json")).get("data_replicates", 1)
         seconds[cell] = own / (parts * experiment.restarts) + of_fit / parts
         key = cell.dataset, cell.method

@@ -58,8 +58,8 @@ def read(table, name=None):
 
 
 def name_of(experiment):
-    own = experiment.values.get("recommends")
-    return experiment.name if own else experiment.values.get("source") or experiment.name
+    own = experiment.recommends
+    return experiment.name if own else experiment.source or experiment.name
 
 
 def write(name, experiments, variants, configfile, digests):
@@ -105,11 +105,11 @@ def _tables(experiments):
     """Name of a table -> its rows on these experiments."""
     chosen = {experiment.name for experiment in experiments}
     tables = {"verdicts": []}
-    for source in dict.fromkeys(filter(None, (e.values.get("source") for e in experiments))):
-        decided = {e.name: _decided(e) for e in experiments if e.values.get("source") == source}
+    for source in dict.fromkeys(filter(None, (e.source for e in experiments))):
+        decided = {e.name: _decided(e) for e in experiments if e.source == source}
         rows = by_source.rows(facts.read(source), decided)
         tables["verdicts"] += [row for row in rows if row["experiment"] in chosen]
-    if any(e.values.get("recommends") for e in experiments):
+    if any(e.recommends for e in experiments):
         # Imported here because it loads pandas, which the workflow must be able to start without.
         from reporting.recommendations import NOT_BEATEN
 

@@ -140,18 +140,14 @@ def privacy(parts):
     worst, unproven, spoilt = {}, {}, {}
     for part in parts:
         frame, methods = part.frame, part.experiment.methods
-        printed = part.experiment.values.get("published", {}).values()
-        own = {row.get("method") for spec in printed for row in spec["rows"]}
+        printed = part.experiment.published.values()
+        own = {row.method for spec in printed for row in spec.rows}
         if "epsilon_proven" not in frame or frame.empty:
             continue
         names = {label: look["label"] for label, look in style.looks(methods).items()}
         for row in frame[frame["epsilon_claimed"].notna()].to_dict("records"):
             method = row["method"]
-            if (
-                method not in own
-                or not methods[method]["private"]
-                or not row["epsilon_claimed"] > 0
-            ):
+            if method not in own or not methods[method].private or not row["epsilon_claimed"] > 0:
                 continue
             if _of_another_lambda(part.experiment, row):
                 continue
@@ -183,35 +179,35 @@ def privacy(parts):
 
 
 def _of_another_lambda(experiment, row):
-    published, own = experiment.values.get("lambda_published"), row.get("lambda", math.nan)
+    published, own = experiment.lambda_published, row.get("lambda", math.nan)
     return isinstance(published, float) and abs(own - published) > 1e-9 * published
 
 
 def _tables(part, shown, source):
     """The source's tables in their printed layout, with our numbers in every cell."""
     tables = []
-    for name, spec in part.experiment.values.get("published", {}).items():
+    for name, spec in part.experiment.published.items():
         cells = {}
         for row in shown["verdicts"]["published"]:
             if row["comparison"] == name:
                 cells.setdefault(row["published_at"], []).append(row)
         if not cells:
             continue
-        titles = _columns(source, spec["values"])
+        titles = _columns(source, spec.values)
         grid, columns = {}, {}
         for at, rows in cells.items():
-            *line, column = at.removeprefix(spec["values"]).strip("/").split("/")
+            *line, column = at.removeprefix(spec.values).strip("/").split("/")
             column = (
                 titles[int(column)] if column.isdigit() and int(column) < len(titles) else column
             )
             columns[column] = None
             line = ", ".join(part for part in line if part != "rows")
-            percent = spec.get("quantity") == "accuracy_percent"
+            percent = spec.quantity == "accuracy_percent"
             grid.setdefault(line, {})[column] = cell(rows, shown["names"], 100 if percent else 1)
         tables.append(
             {
-                "title": spec["title"],
-                "note": spec.get("note", ""),
+                "title": spec.title,
+                "note": spec.note or "",
                 "compared": any(number["ours"] for own in grid.values() for number in own.values()),
                 "columns": [column.replace("_", " ") for column in columns],
                 "rows": [

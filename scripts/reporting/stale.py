@@ -53,12 +53,10 @@ def digests(names, config, experiments, datasets):
     """
     chosen = variants(names, experiments)
     chosen += [experiments[other] for other in sorted(_compared({*names}, experiments))]
-    keys = sorted({e.values["source"] for e in chosen if "source" in e.values})
+    keys = sorted({e.source for e in chosen if e.source is not None})
     return {
-        "settings": _digest(
-            [config["seed"], [_settings(e) for e in chosen], [*map(_printed, keys)]]
-        ),
-        "data": _digest(_data(chosen, config["files"], datasets)),
+        "settings": _digest([config.seed, [_settings(e) for e in chosen], [*map(_printed, keys)]]),
+        "data": _digest(_data(chosen, config.files, datasets)),
         "code": _digest(sorted({each for e in chosen for each in _code(e)})),
         "judge": _digest(sorted({each for e in chosen for each in _judge(e)})),
     }
@@ -71,14 +69,12 @@ def _compared(names, experiments):
         for name in names
         for section in ("claims", "defects")
         for check in needs.present_checks(experiments[name], section)
-        for other in options.named(
-            kinds.CHECKS[check["kind"]].options, check["options"], options.Other
-        )
+        for other in options.named(kinds.CHECKS[check.kind].options, check.options, options.Other)
     } - names
 
 
 def _settings(experiment):
-    values = {key: value for key, value in experiment.values.items() if key not in UNREAD}
+    values = {key: value for key, value in experiment.settings().items() if key not in UNREAD}
     return [experiment.folder, values]
 
 
@@ -94,7 +90,7 @@ def _data(chosen, files, datasets):
         name
         for experiment in chosen
         for search in experiment.searches.values()
-        for name in search.get("instead", {}).values()
+        for name in (search.instead or {}).values()
     }
     for name in sorted(names):
         entry = datasets[name]
@@ -109,7 +105,7 @@ def _code(experiment):
         "prepare": True,
         "run": experiment.methods,
         "fit": any(map(experiment.fit_label, experiment.methods)),
-        "tune": "tune" in experiment.values,
+        "tune": experiment.tune is not None,
         "search": experiment.searches,
     }
     modules = mechanism_modules(experiment)
@@ -123,7 +119,7 @@ def _judge(experiment):
         for module in modules_of_checks(experiment, section)
     }
     scripts = ["aggregate", "guarantees", "compare", "readings", "check"]
-    scripts += ["recommend"] * bool(experiment.values.get("recommends"))
+    scripts += ["recommend"] * bool(experiment.recommends)
     judges = {digest(f"jobs/{name}.py", *sorted(modules)) for name in scripts}
     return judges | {of_entry(experiment, *entry) for entry in _read_by_verdicts(experiment)}
 
@@ -133,9 +129,9 @@ def _read_by_verdicts(experiment):
     specs = [*experiment.published.values()]
     for section in ("claims", "defects"):
         specs += needs.present_checks(experiment, section)
-    tables = {spec.get("table") for spec in specs} & experiment.tables.keys()
+    tables = {spec.table for spec in specs} & experiment.tables.keys()
     specs += [experiment.tables[name] for name in tables]
-    analyses = {spec.get("analysis") for spec in specs} & experiment.analyses.keys()
+    analyses = {spec.analysis for spec in specs} & experiment.analyses.keys()
     return [
         *(("tables", name, "jobs/table.py") for name in tables),
         *(("analyses", name, "jobs/analyse.py") for name in analyses),

@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from study import paths
-from study.configuration.validation import nearest
+from study.configuration.faults import nearest
 
 PROFILES = "workflow/profiles"
 DATA = "data"  # the folder of data sets, whose files need no experiment

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from study import canonical, paths
 
 # Optional sections.
-EMPTY = {
+EMPTY: dict[str, dict | list] = {
     **{"settings": {}, "tables": {}, "claims": [], "defects": []},
     **{"readings": {}, "together": []},
 }

@@ -19,7 +19,7 @@ WORDS = {
 
 class Stated(NamedTuple):
     value: float
-    file = None
+    file = None  # type: ignore[misc]
 
     @property
     def text(self):
@@ -64,8 +64,8 @@ class Chosen(NamedTuple):
 class ByRule(NamedTuple):
     """A mechanism's rule, which computes lambda from public numbers alone."""
 
-    file = None
-    text = "rule"
+    file = None  # type: ignore[misc]
+    text = "rule"  # type: ignore[misc]
 
     def settings(self, rule):
         return rule({}), {}
@@ -80,8 +80,8 @@ class ByRule(NamedTuple):
 class Selected(NamedTuple):
     """Private selection, which chooses lambda and other settings anew in every release."""
 
-    file = None
-    text = "selected"
+    file = None  # type: ignore[misc]
+    text = "selected"  # type: ignore[misc]
 
     def settings(self, rule=None):
         return None, {}

@@ -130,6 +130,10 @@ FORECASTS = Place("", "", "forecasts", "json")
 RECOMMENDATIONS = Place("", "", "recommendations")
 ACROSS = Place("", "", "regret")  # regret of competing methods across data sets, as csv and png
 
+# The three pictures of the first screens, and the numbers in their sentences.
+HEADLINES = Place("headlines", "", "headlines", "json")
+HEADLINE = Place("headlines", "", "{picture}", "png")
+
 
 def reading(experiment, label):
     return f"{experiment}/readings/{label}"

@@ -22,7 +22,7 @@ def medians(experiment, spec, draws):
     options["metric"]: one of `dp.metrics.ALL`. Draws without a result are left out. refused, failed: how
     many of them the mechanism refused, and how many failed otherwise.
     """
-    metric = spec["options"]["metric"]
+    metric = spec.options["metric"]
     names = [
         f"{metric}_{kind}{end}" for kind in ("median", "mean") for end in ("", "_low", "_high")
     ]

@@ -31,7 +31,7 @@ def preparation_price(experiment, spec, draws):
     """
     means = fold_means(draws, "log_loss")
     rows = []
-    for group, datasets in spec["options"]["groups"].items():
+    for group, datasets in spec.options["groups"].items():
         whole = {}  # training size -> the whole gain
         first = {}
         counts = read_json(data_path(datasets[0], "json"))["class_counts"]
@@ -39,9 +39,9 @@ def preparation_price(experiment, spec, draws):
         for dataset in datasets:
             own = means[means["dataset"] == dataset]
             own = own.assign(gain=nothing - own["value"])
-            plain = own[own["method"] == spec["options"]["without"]]
+            plain = own[own["method"] == spec.options["without"]]
             plain = plain.groupby("train_size")["gain"].mean()
-            private = own[own["method"] != spec["options"]["without"]]
+            private = own[own["method"] != spec.options["without"]]
             for at, cell in private.groupby(["method", "train_size", "epsilon"], sort=False):
                 total = whole.setdefault(at[1], plain[at[1]])
                 shares = cell["gain"].to_numpy() / total

@@ -27,7 +27,7 @@ def tuning(experiment, spec, paths):
 
     If a published lambda is known, further columns are its error and the tie nearest to it.
     """
-    published = experiment.values.get("lambda_published")
+    published = experiment.lambda_published
     rows = []
     for dataset, path in paths.items():
         tuned = read_json(Path(path).with_suffix(".json"))
@@ -65,7 +65,7 @@ def price_of_tuning(experiment, spec, draws):
     uses the rule, which is not tuned on rows. over_rule: the excess over this method, paired by fold, with
     a 95 % interval.
     """
-    options = spec["options"]
+    options = spec.options
     means = paired.fold_means(draws, options["metric"])
     rows = []
     for title, ways in options["panels"].items():

@@ -64,7 +64,7 @@ _VERDICTS = ("better", "within noise", "worse")
 
 def _against(spec, draws):
     """Rows (dataset, train_size, epsilon, (other, difference, low, high, folds, verdict))."""
-    method, metric = spec["options"]["method"], spec["options"]["metric"]
+    method, metric = spec.options["method"], spec.options["metric"]
     if method not in set(draws["method"]):
         raise ValueError(f"options.method must name a method of the sweep, not {method!r}")
     means = paired.fold_means(draws, metric)

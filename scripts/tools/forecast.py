@@ -34,7 +34,7 @@ def main():
 def show(arguments):
     _, experiments, _ = load(*configuration(arguments.configfile))
     names = {experiment.folder.partition("/")[0] for experiment in experiments.values()}
-    experiments = {experiment.folder: experiment.values for experiment in experiments.values()}
+    experiments = {experiment.folder: experiment for experiment in experiments.values()}
     jobs = [
         job
         for job in planned(arguments.configfile, arguments.targets, home.START)

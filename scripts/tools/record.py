@@ -60,8 +60,8 @@ def write(arguments):
             raise ValueError(f"the record {group} has {', '.join(lost)} too: name all of them")
     targets = [*names]
     # Recommendations exist only for listed experiments.
-    listed = [name for name in names if name in config["experiments"]]
-    if any(experiments[name].values.get("recommends") for name in listed):
+    listed = [name for name in names if name in config.experiments]
+    if any(experiments[name].recommends for name in listed):
         targets.append(paths.RECOMMENDATIONS())
     pending = [j.file for j in planned(arguments.configfile, targets, home.START) if j.pending]
     if pending:
@@ -115,7 +115,7 @@ def rerun(run, cores):
 
 
 def readme():
-    path = paths.HOME / "README.md"
+    path = record.FOLDER / "README.md"
     text = path.read_text(encoding="utf-8")
     path.write_text(record.in_document(text), encoding="utf-8")
 

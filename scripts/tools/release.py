@@ -21,7 +21,8 @@ from dp_privacy.errors import Refused
 from dp_release import book, card, making, preview, rows
 from dp_release import forecast as outlooks
 from study.configuration import releases
-from study.configuration.validation import ConfigError, in_yaml
+from study.configuration.faults import in_yaml
+from study.configuration.validation import ConfigError
 from study.jobs import script
 from study.jobs.files import atomic
 
@@ -82,7 +83,7 @@ def make(arguments):
 def show(arguments):
     """Print the budget that the releases of a book have spent, one line per release."""
     _, values = releases.read(arguments.name)
-    account = book.Book(values["book"])
+    account = book.Book(values.book)
     with account.locked():
         spent = account.spent()
     print(*spent.lines(), sep="\n")
@@ -181,6 +182,10 @@ def forecast(arguments):
         results = [outlooks.outlook(each, study, arguments.draws) for each in requests]
     for result in results:
         print(*result.sentences(arguments.prior), sep="\n")
+        price = outlooks.price(
+            request._replace(epsilon=result.epsilon), study, result, arguments.draws
+        )
+        print(*price, sep="\n", end="\n" if price else "")
     if request.person is not None:
         found = outlooks.prices(request, study, tuple(arguments.most), arguments.draws or FEW)
         print(*outlooks.price_lines(found), sep="\n")
@@ -226,14 +231,14 @@ def _expected(pair):
 def change(arguments):
     """Change a book's budget and record the reason. Its releases' YAML files need the same change."""
     _, values = releases.read(arguments.name)
-    account = book.Book(values["book"])
+    account = book.Book(values.book)
     with account.locked():
         before = account.spent()
         account.raise_to(book.Budget.of(vars(arguments)), arguments.reason)
         after = account.spent()
     stated = ", ".join(f"{key}: {in_yaml(float(v))}" for key, v in after.budget._asdict().items())
     print(
-        f"The budget of {values['book']} was {book.said(before.budget)} and is {book.said(after.budget)}, "
+        f"The budget of {values.book} was {book.said(before.budget)} and is {book.said(after.budget)}, "
         f"of which {book.said(after)} is spent. State it in the files of all its releases: "
         f"`budget: {{{stated}}}`"
     )

@@ -88,7 +88,7 @@ def run_files(project, study):
     rng = np.random.default_rng(0)
     folds, restarts = DRAWS
     for cell in study.cells():
-        draws = restarts if study.methods[cell.method]["private"] else 1
+        draws = restarts if study.methods[cell.method].private else 1
         errors = rng.random((folds, draws, 3))
         rows = [
             (fold, draw, *errors[fold, draw], "ok")

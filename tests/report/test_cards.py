@@ -132,7 +132,7 @@ def test_another_lambda_than_the_published_one_says_nothing_about_the_source():
     actual.frame["lambda"] = [0.01, 0.0001]
     (text,) = sources.privacy([actual])
     assert "Less private" in text and "proven 0.3" in text
-    actual.experiment.values["lambda_published"] = 0.01
+    actual.experiment.lambda_published = 0.01
     assert sources.privacy([actual]) == ["Proven as claimed: The sound."]
 
 
@@ -239,7 +239,7 @@ def test_readings_without_a_file_are_not_shown(project):
     row = dict.fromkeys(("section", "reading", "id", "concerned", "holds"), "")
     row |= {"section": "claims", "reading": "as_stated", "id": "c", "concerned": "yes"}
     write_csv(paths.READINGS(experiment="e"), list(row), [list((row | {"holds": "yes"}).values())])
-    experiment.values["readings"] = {"row_order": {"open": "which first?", "main": "as_drawn"}}
+    experiment.readings = {"row_order": {"open": "which first?", "main": "as_drawn"}}
     actual = readings.shown(experiment)
     assert actual["open"] == [("row order", "which first?", "as drawn")]
     ((reading, cells),) = actual["joint"]

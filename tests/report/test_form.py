@@ -213,7 +213,7 @@ def test_axe_finds_no_serious_fault(theme, decided, browser, tmp_path):
         pytest.skip("axe-core could not be downloaded")
     with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as wheel:
         axe = wheel.read("axe_playwright_python/axe.min.js").decode()
-    decided.values["smaller"] = []
+    decided.smaller = []
     write_recommendations(RECORDED)
     file = Path(tmp_path, "report.html")
     page = render([Gathered(decided, {})], seed=1, shows={"configuration": "", "experiments": {}})

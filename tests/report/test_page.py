@@ -104,7 +104,7 @@ def test_the_verdicts_are_those_of_the_files_that_jobs_write(decided):
 
 
 def test_text_from_results_cannot_become_markup(experiment):
-    experiment.values["title"] = "<script>alert(1)</script>"
+    experiment.title = "<script>alert(1)</script>"
     page = page_of(experiment)
     assert "<script>alert" not in page and "&lt;script&gt;alert" in page
 
@@ -164,7 +164,7 @@ def test_why_a_statement_has_its_verdict_is_a_sentence_with_names():
 
 
 def test_no_key_is_shown_where_a_name_should_be(decided):
-    decided.values["smaller"] = []
+    decided.smaller = []
     page = page_of(decided)
     hidden = r"<(script|style|code|pre|head)\b.*?</\1>|<a class=.csv.*?</a>|<[^>]*>"
     seen = re.sub(hidden, " ", page, flags=re.S)
@@ -194,7 +194,7 @@ def test_pictures_become_smaller_and_stay_the_same_to_the_eye(tmp_path):
 
 def test_page_one_answers_which_method_to_use(experiment):
     small = experiment.values.pop("smaller")
-    experiment.values["figures"] = {}
+    experiment.figures = {}
     assert "No experiment of this run compares methods" in page_of(experiment)
     data = {"dataset": "cm08_separable", "experiment": "cm08"}
     rows = [
@@ -225,7 +225,7 @@ def test_page_one_answers_which_method_to_use(experiment):
     assert "The best <b>90.0\u00a0%</b>" in text and 'class="best">The other' not in text
     void = 'title="it was not paid for">void: The unpaid, 5.0\u00a0% ahead</span>'
     assert void in text and "1,234" in text
-    experiment.values["smaller"] = small
+    experiment.smaller = small
     page = page_of(experiment)
     assert "No method is recommended: cm08 ran at smaller sizes" in page
     assert "<b>The best</b>. No other" not in page and 'id="choose"' not in page
@@ -301,7 +301,7 @@ def test_toy_sizes_have_a_banner_and_no_verdict(decided):
         "not tested",
         "not run",
     }
-    experiment.values["smaller"] = []
+    experiment.smaller = []
     page = page_of(experiment)
     assert "Toy sizes" not in page and 'title="as stated">' in page
 
@@ -385,7 +385,7 @@ DEFAULT = read_yaml(Path(__file__).parents[2] / "config/config.yaml")
 
 def test_the_page_of_the_default_run_fits_into_eight_megabytes(decided):
     """The default run's figures and cells are assumed to be as large as this page's."""
-    decided.values["smaller"] = []
+    decided.smaller = []
     text = page_of(decided)
     pictures = [len(data) for data in re.findall(r'src="data:image/webp;base64,([^"]*)"', text)]
     assert len(pictures) >= 5 and max(pictures) < 100_000
@@ -402,7 +402,7 @@ def test_the_page_of_the_default_run_fits_into_eight_megabytes(decided):
 
 
 def test_a_page_that_would_be_too_large_leaves_out_its_largest_downloads(decided, monkeypatch):
-    decided.values["figures"] = {}
+    decided.figures = {}
     text = page_of(decided)
     files = re.findall(r'download="(cm08-[\w-]+\.csv)\.gz" href="([^"]*)"', text)
     largest = max(files, key=lambda file: len(file[1]))
@@ -653,7 +653,7 @@ def test_in_a_browser(experiment, browser, tmp_path):
 def test_without_scripts_the_page_reads_whole(experiment, browser, tmp_path):
     from chromium import Chromium
 
-    experiment.values["figures"] = {}
+    experiment.figures = {}
     file = tmp_path / "report.html"
     file.write_text(page_of(experiment), encoding="utf-8")
     with Chromium(browser, tmp_path / "profile", width=1000) as page:

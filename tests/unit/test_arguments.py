@@ -63,14 +63,14 @@ def cases():
         for name, experiment in experiments.items():
             for cell in experiment.cells():
                 method = experiment.methods[cell.method]
-                if not method["private"]:
+                if not method.private:
                     continue
-                mechanism, settings = method["mechanism"], json.dumps(method["options"])
+                mechanism, settings = method.mechanism, json.dumps(method.options)
                 facts = datasets[cell.dataset] | public_facts(cell.dataset, overlay)
                 keys = "coordinate_bound", "labels", "premise", "unit"
                 sort = [bool(facts.get(key)) for key in keys]
                 new = {
-                    (mechanism, settings, method["lambda"]),
+                    (mechanism, settings, method.lambda_),
                     (mechanism, facts["bound"] == 1, *sort),
                     (mechanism, experiment.axis()),
                     (cell.dataset,),
@@ -141,10 +141,10 @@ def test_the_noise_that_is_stated_is_the_noise_that_is_drawn(folder, monkeypatch
 
 def stated_is_drawn(folder, overlay, name, dataset, label):
     experiment = configuration(overlay)[1][name]
-    mechanism = MECHANISMS[experiment.methods[label]["mechanism"]]
+    mechanism = MECHANISMS[experiment.methods[label].mechanism]
     cells = experiment.cells(datasets=[dataset], methods=[label])
     # Published lambdas exist only for the sweeps' sizes; otherwise 100 rows suffice.
-    fixed = experiment.methods[label]["lambda"] == "published"
+    fixed = experiment.methods[label].lambda_ == "published"
     size = min(cell.train_size for cell in cells) if fixed else 100
     meta = read_json(data_path(dataset, "json"))
     trained = experiment.trained_rows(cells[0]._replace(train_size=size))
@@ -266,7 +266,7 @@ def test_cells_that_share_unit_draws_give_the_minimiser_away(folder):
 
 def test_the_lists_above_name_used_mechanisms_only():
     used = {
-        configuration(overlay)[1][name].methods[label]["mechanism"]
+        configuration(overlay)[1][name].methods[label].mechanism
         for overlay, name, _, label in cases()
     }
     assert used >= STATES_NONE

@@ -15,7 +15,7 @@ def test_every_attack_has_one_path():
     assert len(set(paths)) == len(paths) > 10
     assert {attack.mechanism for attack in attacks} == set(resolved.mechanisms)
     first = resolved.attack(attacks[0].mechanism, attacks[0].label)
-    assert first["trials"] == resolved.values["trials"] and first["confidence"] == 0.95
+    assert first["trials"] == resolved.settings.trials and first["confidence"] == 0.95
     assert resolved.attacks("output_perturbation") == [
         attack for attack in attacks if attack.mechanism == "output_perturbation"
     ]
@@ -35,7 +35,7 @@ def test_a_familys_bounds_hold_together():
     settings = {attack: resolved.attack(name, attack.label) for attack in resolved.attacks(name)}
     assert {setting["family"] for setting in settings.values()} == {len(settings)} == {10}
     more = {"mechanisms": {name: {"saturated": {"epsilons": [0.1, 1, 5, 10]}}}}
-    assert audits.load({"audit": more}).attack(name, "linear_part")["family"] == 11
+    assert audits.load(more).attack(name, "linear_part")["family"] == 11
     assert of_each(0.95, 1) == pytest.approx(0.95)
     assert of_each(0.95, 10) == pytest.approx(0.995)
 
@@ -79,7 +79,7 @@ def test_a_mechanism_without_an_entry_is_attacked_all_the_same(monkeypatch):
     for name, kind in kinds.items():
         monkeypatch.setitem(MECHANISMS._loaded, name, kind())
         MECHANISMS[name].name = name
-    resolved = audits.load({"audit": {"default": {"flipped_label": [2]}}})
+    resolved = audits.load({"default": {"flipped_label": [2]}})
     replacing = ["opposite_corner", "flipped_label", "shortened_row"]
     assert list(resolved.mechanisms["own"]) == replacing
     assert [attack.epsilon for attack in resolved.attacks("own")] == [0.1, 1, 10, 2, 1]
@@ -93,19 +93,19 @@ def test_a_mechanism_without_an_entry_is_attacked_all_the_same(monkeypatch):
     assert resolved.attack("both", "left_out")["options"] == n_is_stated
     monkeypatch.setattr(MECHANISMS, "added", lambda: ["own", "large"])
     with pytest.raises(ConfigError, match="large accepts no pair of `default`"):
-        audits.load({"audit": {"strict": True}})
+        audits.load({"strict": True})
 
 
 def test_changes_are_merged():
-    changed = audits.load({"audit": {"trials": 50, "mechanisms": {"output_perturbation": None}}})
-    assert changed.values["trials"] == 50
+    changed = audits.load({"trials": 50, "mechanisms": {"output_perturbation": None}})
+    assert changed.settings.trials == 50
     assert "output_perturbation" not in changed.mechanisms
 
 
 def test_fewer_trials_of_attacks_that_a_study_leaves_out_are_left_out():
     whole = {"opposite_corner": {"epsilons": [1], "delta": 1e-5}}
     fewer = {"tukey_em": {"tukey_shell": {"trials": 9}}, "dp_gd": whole}
-    resolved = audits.load({"audit": {"mechanisms": fewer}}, experiments=[])
+    resolved = audits.load({"mechanisms": fewer}, experiments=[])
     assert "tukey_em" not in resolved.mechanisms
     assert set(resolved.mechanisms["dp_gd"]) == {"opposite_corner"}
 
@@ -139,7 +139,7 @@ def test_fewer_trials_of_attacks_that_a_study_leaves_out_are_left_out():
 )
 def test_refused(changes, match):
     with pytest.raises(ConfigError, match=match):
-        audits.load({"audit": changes})
+        audits.load(changes)
 
 
 def test_an_attack_depends_on_no_other_mechanism():
@@ -166,4 +166,4 @@ def test_what_has_no_epsilon_is_attacked_once():
     epsilons = [attack.epsilon for attack in resolved.attacks("distributed_lasso")]
     assert epsilons == [float("inf")]
     with pytest.raises(ConfigError, match="and nonprivate is not one"):
-        audits.load({"audit": {"mechanisms": {"nonprivate": {"flipped_label": {"epsilons": [1]}}}}})
+        audits.load({"mechanisms": {"nonprivate": {"flipped_label": {"epsilons": [1]}}}})

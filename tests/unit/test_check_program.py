@@ -226,6 +226,32 @@ def test_a_mechanism_holds_where_a_record_is_left_out():
     assert not found.fault and found.pairs > 5
 
 
+def test_missing_cells_are_tried_if_they_may_occur(tmp_path, monkeypatch, capsys):
+    """Clipping lets NaN pass; the script repeats it."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "clips.py").write_text(
+        "import numpy as np\ndef clips(X, y, rng):\n"
+        "    return np.clip(X[:, 0], -1, 1).sum() + rng.laplace(0, 2.0)\n"
+    )
+    words = "clips.py:clips", "--epsilon", "1", "--pairs", "20", "--seconds", "10"
+    assert __main__.main([*words]) == 0
+    assert __main__.main([*words, "--missing"]) == 1
+    assert "to (nan, 1, 0)" in capsys.readouterr().out
+    shown = run_module(tmp_path, "fault_clips").stdout
+    assert shown.startswith("without noise a value before noise is not a finite number")
+
+
+def test_releases_are_looked_at_before_they_are_attacked():
+    """Only replacing one label of few tells here, by choices that no replay judges."""
+
+    def tells(X, y, rng):
+        few = X.shape == (2, 1)
+        return (y * np.where(rng.random(len(y)) < (0.05 if few else 0.45), -1, 1)).tolist()
+
+    found = answer(tells, seconds=15, delta=0.0, count=120)
+    assert found.fault and found.sides[0][0].shape == (2, 1)
+
+
 def test_settings_are_numbers_or_words():
     def scaled(X, y, rng, scale, kind):
         assert kind == "sum"

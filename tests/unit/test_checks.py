@@ -10,6 +10,7 @@ from checks import cells, paired, privacy, statements
 from checks.printed import printed
 from checks.published import compare, judged
 from checks.results import Missing, Results
+from configured import entry
 from dp import metrics
 from sources.chaudhuri_monteleoni_2008 import checks as of_cm08
 from sources.einarsson_2018 import checks as of_einarsson
@@ -18,6 +19,7 @@ from sources.patton_linear import checks as of_patton
 from sources.veldhuizen_2020 import checks as of_veldhuizen
 from study import facts
 from study.configuration.experiment import Experiment
+from study.configuration.experiment_keys import Check, Comparison
 from study.configuration.printed_values import expand
 
 PRIVATE = {"private": True, "mechanism": "output_perturbation"}
@@ -48,7 +50,7 @@ def results(rows, **values):
 
 def verdicts_of(results, source, specs, stand_ins=None, readings=()):
     experiment = Experiment("made", results.experiment.values | {"published": specs})
-    rows = compare(results, source, specs, stand_ins or {})
+    rows = compare(results, source, experiment.published, stand_ins or {})
     return list(judged(experiment, source, rows, readings))
 
 
@@ -299,13 +301,13 @@ def test_no_claim_fails_that_a_reading_leaves_open():
 
 def test_a_missing_result_decides_nothing():
     check = {"kind": "table", "analysis": "absent", "options": {"column": "x", "at_least": 0}}
-    outcome = statements.run(CURVES, check)
+    outcome = statements.run(CURVES, Check(**check))
     assert outcome.holds is None and "absent" in outcome.decided_by
 
 
 def test_a_sweep_or_comparison_that_an_overlay_took_away_decides_nothing():
     lower = {"kind": "lower_than", "options": {"lower": "good", "higher": "bad", "sweep": "gone"}}
-    outcome = statements.run(CURVES, lower)
+    outcome = statements.run(CURVES, Check(**lower))
     assert outcome.holds is None and outcome.decided_by == "this run has no sweep 'gone'"
 
 
@@ -400,7 +402,7 @@ def test_a_column_of_the_draws_is_compared_by_their_spread(monkeypatch):
     spec |= {"column": "noise_variance", "train_size": 100, "epsilon": 0.1, "decimals": 4}
     spec |= {"implied_epsilon": False, "protocol": {"folds": 48, "draws": 1}}
     spec["rows"] = [{"value": str(k), "dataset": "a", "method": "good"} for k in (0, 1)]
-    near, far = compare(CURVES, source, {"t": spec}, {})
+    near, far = compare(CURVES, source, {"t": Comparison(**spec)}, {})
     assert near["ours"] == pytest.approx(draws.mean())
     half = 1.96 * 0.1 * math.sqrt(2 / 48)
     assert near["prediction_high"] - near["prediction_low"] == pytest.approx(2 * half, rel=0.2)
@@ -501,7 +503,8 @@ def test_what_most_draws_failed_of_decides_nothing():
     ):
         failing.frame["status"] = [status, "ok"]
         check = {"kind": "lower_than", "options": {"lower": "good", "higher": "bad"}}
-        process = statements.run(failing, check | {"options": PLACED | check["options"]})
+        check = Check(**check | {"options": PLACED | check["options"]})
+        process = statements.run(failing, check)
         assert (process.holds, process.tested) == ((True, True) if decides else (None, False))
         assert decides or f"{status} (good at a, n = 9, epsilon = 0.1)" in process.decided_by
         spec = SPEC | {"layout": "number", "rows": [{**SPEC["rows"][1], "method": "good"}]}
@@ -511,7 +514,7 @@ def test_what_most_draws_failed_of_decides_nothing():
         assert (row["verdict"] == "not tested") is not decides
         assert decides or row["reason"].startswith(status)
     failing.frame.loc[0, ["status", "error_mean"]] = ["100 of 100 diverged", math.nan]
-    assert not statements.run(failing, check | {"options": PLACED | check["options"]}).tested
+    assert not statements.run(failing, check).tested
 
 
 def test_points_where_most_draws_failed_do_not_hide_what_the_others_decide():
@@ -523,7 +526,7 @@ def test_points_where_most_draws_failed_do_not_hide_what_the_others_decide():
 
     def outcome(lower, higher, **options):
         options |= {"lower": lower, "higher": higher}
-        return statements.run(failing, {"kind": "lower_than", "options": PLACED | options})
+        return statements.run(failing, Check(kind="lower_than", options=PLACED | options))
 
     enough = outcome("good", "bad", datasets="a", share=0.6)
     assert enough.holds and "at 2 of 3 points, 1 not comparable" in enough.decided_by
@@ -568,6 +571,9 @@ def test_half_a_row_of_those_counted_is_not_seen(monkeypatch):
         assert row["prediction_low"] == pytest.approx(0.389)
 
 
+TUNE = {"grid": {"low": 0.1, "high": 1, "values": 25}, "folds": 5}
+
+
 def test_a_setting_for_which_all_values_tie_is_not_excluded(monkeypatch):
     source = facts.Source("m", "M", {"tables": {"lambda": 0.01}})
     spec = {"title": "t", "values": "tables", "layout": "number", "quantity": "setting"}
@@ -578,8 +584,8 @@ def test_a_setting_for_which_all_values_tie_is_not_excluded(monkeypatch):
         (3, 0.01, "reproduced"),
         (3, 0.1, "not reproduced by any of 1 reading"),
     ):
-        made = results([("a", "good", 9, 0.1, 0.2, 0.01)], tune={"grid": {"values": 25}})
-        made.named = lambda spec, row=(ties, best): pd.DataFrame(
+        made = results([("a", "good", 9, 0.1, 0.2, 0.01)], tune=TUNE)
+        made.named = lambda *_, row=(ties, best): pd.DataFrame(
             {"dataset": ["a"], "ties": [row[0]], "best": [row[1]]}
         )
         (row,) = verdicts_of(made, source, {"t": spec})
@@ -629,21 +635,21 @@ def test_a_protocols_draws_make_the_interval_and_judge_the_spread(monkeypatch):
     # 1.5 times the printed one.
     assert spread["verdict"] == "too wide to decide"
     wide = facts.Source("m", "M", {"tables": {"t": {"row": {0.1: [0.5, 0.9]}}}})
-    mean, spread = compare(CURVES, wide, {"t": spec}, {})
+    mean, spread = compare(CURVES, wide, {"t": Comparison(**spec)}, {})
     assert mean["distance"] == spread["distance"] == "off"
 
 
 def test_accuracies_are_compared_as_shares():
     spec = SPEC | {"quantity": "accuracy_percent", "layout": "number", "rows": SPEC["rows"][:1]}
     percent = facts.Source("m", "M", {"tables": {"t": {"row": {0.1: 70.0, 1: 95.0}}}})
-    rows = list(compare(CURVES, percent, {"t": spec}, {}))
+    rows = list(compare(CURVES, percent, {"t": Comparison(**spec)}, {}))
     assert rows[0]["published"] == 0.7 and rows[0]["ours"] == pytest.approx(0.7)
     assert rows[0]["ours_low"] == pytest.approx(0.69)
     assert rows[1]["difference"] == pytest.approx(-0.05)
 
 
 def test_paths_of_published_values():
-    paths = [item["path"] for item in expand(SPEC)]
+    paths = [item["path"] for item in expand(Comparison(**SPEC))]
     assert paths[:2] == ["tables/t/row/0.1", "tables/t/row/1"]
     assert SOURCE.look_up("tables/t/row/0.1/1") == 0.02
     with pytest.raises(KeyError, match=r"tables/t has no 'rows' \(it has: row, plain\)"):
@@ -729,7 +735,8 @@ def test_what_fails_after_a_search_among_fewer_values_is_not_tested():
             ([0.01, 5, 1.0, 0.1], "", "not reproduced by any of 1 reading"),
             ([0.01, 0.1, 1], "search (simulations 5 of 6)", "not tested"),
         ):
-            search = {"grid": {"lambda": grid}, "published": {"lambda": "tables/grid"}}
+            search = {"method": "good", "folds": 2, "grid": {"lambda": grid}}
+            search["published"] = {"lambda": "tables/grid"}
             if "simulations" in counted:
                 search["published"]["simulations"] = "tables/votes"
                 search["simulations"] = 5
@@ -737,10 +744,10 @@ def test_what_fails_after_a_search_among_fewer_values_is_not_tested():
                 [("a", "good", 9, 0.1, 0.2, 0.01), ("a", "bad", 9, 0.1, 0.4, 0.01)],
                 claims=claims | {"m-3": {"checks": [table | about]}},
                 searches={"search": search},
-                tables={"stops": {"sweep": "all"}},
+                tables={"stops": entry(sweep="all")},
             )
-            here.named = lambda check: pd.DataFrame({"method": ["good"], "error": [0.2]})
-            here.experiment.methods["good"]["search"] = "search"
+            here.named = lambda *_: pd.DataFrame({"method": ["good"], "error": [0.2]})
+            here.experiment.methods["good"].search = "search"
             fails, holds, of_table = statements.decide(here, made, "claims", {})
             for row in (fails, of_table):
                 assert row["verdict"] == verdict

@@ -83,6 +83,7 @@ def test_a_code_in_yaml_is_its_text_or_refused(text, tmp_path):
     ("key", "value"),
     [
         ("missing", "{c: 010}"),
+        ("missing", "{c: {codes: [9, 010]}}"),
         ("missing", "{010: drop}"),
         ("categories", "{010: [a, b]}"),
         ("bounds", "{010: [0, 1]}"),

@@ -237,6 +237,28 @@ def test_a_bad_overlay(project, text, expected):
     assert overlaid(project, text).startswith(expected)
 
 
+def test_all_faults_of_a_file_are_named_at_once(project):
+    text = (
+        CM08
+        % "{restart: 3, folds: 1, methods: {nonprivate: {delta: 1}}, sweeps: {epsilon: {epsilons: [x]}}}"
+    )
+    assert overlaid(project, text).split("; ") == [
+        WHERE + "unknown key 'restart'",
+        "did you mean 'restarts'?",
+        WHERE + "folds: must be at least 2, not 1",
+        WHERE + "methods.nonprivate.delta: must be less than 1, not 1",
+        WHERE + "sweeps.epsilon.epsilons[0]: must be a number, not text ('x')",
+    ]
+    text = CM08 % "{figures: {figure_2a: {kind: curve}, figure_2b: {options: {log_errors: true}}}}"
+    first, second = overlaid(project, text).split("; " + WHERE)
+    assert first.startswith(WHERE + "figures.figure_2a.kind: no kind 'curve'")
+    assert second.startswith("figures.figure_2b.options: no option 'log_errors'")
+
+
+def test_a_key_that_only_the_workflow_makes_is_unknown(project):
+    assert overlaid(project, CM08 % "{smaller: []}").startswith(WHERE + "unknown key 'smaller'")
+
+
 def test_the_nearest_name_or_all_of_them(project):
     assert "did you mean" not in overlaid(project, CM08 % "{methods: {zzz: {}}}")
     assert re.search(r"\(valid: .*\bnonprivate\b", message("bad.yaml"))
@@ -436,11 +458,27 @@ def test_data_files_of_ones_own_are_looked_at(project, entry, file, content, exp
     (project / file).parent.mkdir(exist_ok=True)
     (project / file).write_text(content)
     merged, experiments, datasets = load()
-    config.check_own_files(experiments, datasets, merged["files"])  # no experiment uses the file
+    config.check_own_files(experiments, datasets, merged.files)  # no experiment uses the file
     experiments["cm08"].values["datasets"] = ["toy"]
     with pytest.raises(ConfigError) as caught:
-        config.check_own_files(experiments, datasets, merged["files"])
+        config.check_own_files(experiments, datasets, merged.files)
     assert str(caught.value) == BAD + expected
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        "{CSV, bounds: {a: {find: true}}}",
+        "{source: {csv: toy.csv}, target: {column: y, bounds: {find: {least: 0}}}, bounds: {a: [0, 1]}}",
+    ],
+)
+def test_bounds_that_are_found_are_for_releases_alone(project, entry):
+    path = project / "config/datasets.yaml"
+    path.write_text(path.read_text() + f"\ntoy: {entry.replace('CSV', CSV)}\n")
+    (project / "toy.csv").write_text("a,y\n" + "1,yes\n2,no\n" * 5)
+    load()  # no experiment uses it
+    (project / "more.yaml").write_text("settings: {cm08: {datasets: [toy], figures: null}}")
+    assert "`find`, which a release pays for: a benchmark takes [low, high]" in message("more.yaml")
 
 
 def test_a_training_size_beyond_a_csv_whose_rows_are_counted(project):

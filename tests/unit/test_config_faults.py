@@ -99,7 +99,7 @@ class Files:
                 lambda: self.content("config/datasets.yaml", "config/files.yaml"),
             ),
             (sources, "load", lambda: self.content("config/sources")),
-            (audits, "load", lambda merged: (self.content("config/audit"), repr(merged["audit"]))),
+            (audits, "load", lambda changes: (self.content("config/audit"), repr(changes))),
         ):
             monkeypatch.setattr(module, name, self.remember(getattr(module, name), key))
 
@@ -141,19 +141,19 @@ class Files:
         for overlay in overlays:
             update_config(merged, self.read(overlay))
         merged, experiments, datasets = config.load(merged, [*overlays, DEFAULT])
-        audits.load(merged)
+        audits.load(merged.audit)
         publications.check(experiments, sources.load(), datasets)
 
 
 def ask(experiment):
-    json.dumps(experiment.values)
+    experiment.to_json()
     experiment.fits()
     for cell in experiment.cells():
         method = experiment.methods[cell.method]
         experiment.run_path(cell), experiment.fit_path(cell), experiment.split(cell.method)
         experiment.regularisation(method, cell.dataset, cell.train_size, cell.epsilon)
     for section, available in kinds.SECTIONS.items():
-        for entry in experiment.values[section].values():
+        for entry in experiment.section(section).values():
             available[entry["kind"]].inputs.paths(experiment, entry)
 
 

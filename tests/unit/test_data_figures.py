@@ -4,13 +4,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from configured import entry
 from sources.einarsson_2018 import figures, tables
 from sources.einarsson_2018.analyses import class_counts, explained_variance, first_components
 from study.data import readers
 from study.data.preparation import prepare
 from study.jobs.files import write_json
 
-TITLE = {"title": "A title", "options": {"count": 5, "bins": 64, "components": [2, 9]}}
+TITLE = entry(title="A title", options={"count": 5, "bins": 64, "components": [2, 9]})
 EXPERIMENT = SimpleNamespace(name="study")
 
 
@@ -85,7 +86,7 @@ def test_components_agree_with_scikit_learn(digits, tmp_path):
     from sklearn.preprocessing import StandardScaler
 
     paths, ten = digits
-    spec = TITLE | {"datasets": ["digits_4_9"]}
+    spec = TITLE.but(datasets=["digits_4_9"])
     first_components(EXPERIMENT, TITLE, paths, 0, tmp_path / "components.npz")
     fig = figures.component_scatter(EXPERIMENT, spec, tmp_path / "components.npz")
     chosen = np.isin(ten.y, [4, 9])

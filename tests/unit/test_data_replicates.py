@@ -123,7 +123,7 @@ def test_figures_name_the_divisions_of_one_data_set_what_they_are():
         "mean of 10 divisions x 5 folds x 20 draws,\n95 % interval over divisions"
     )
     assert "claims" not in json.loads(patton.entry_json(section, name))
-    assert [*part.sweeps] == [patton.figures[name]["sweep"]]
+    assert [*part.sweeps] == [patton.figures[name].sweep]
 
 
 def test_rows_that_were_not_drawn_are_divided_anew_and_draws_shared_among_divisions(data):

@@ -3,6 +3,7 @@ import pandas as pd
 import pytest
 
 from checks.results import Missing, Results
+from configured import entry
 from dp.mechanisms import MECHANISMS
 from dp.seeds import generator
 from sources.einarsson_2018.checks import lambda_falls_with_size, steps_cost_more
@@ -83,6 +84,6 @@ def test_a_title_names_its_data():
         "b": {"title": "digits (8 x 8)"},
         "c_d": {},
     }
-    entry = {"title": "On {data}", "options": {}, "datasets": ["a", "b", "c_d"]}
-    actual = titles.filled(Experiment("made", {"analyses": {}, "datasets": []}), entry, datasets)
+    shown = entry(title="On {data}", datasets=["a", "b", "c_d"])
+    actual = titles.filled(Experiment("made", {"analyses": {}, "datasets": []}), shown, datasets)
     assert actual == "On digits (8 x 8) and c d"

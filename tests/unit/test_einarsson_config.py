@@ -26,8 +26,8 @@ def test_published_lambdas_are_those_of_the_noise_variances():
     table = resolved()["einarsson_logistic"].lambda_published
     with Path("config/sources/einarsson_2018/table_a1.csv").open() as handle:
         rows = list(csv.DictReader(handle))
-    assert table["train_sizes"] == [int(row["n_train"]) for row in rows]
-    for row, lam in zip(rows, table["lambdas"], strict=True):
+    assert table.train_sizes == [int(row["n_train"]) for row in rows]
+    for row, lam in zip(rows, table.lambdas, strict=True):
         n, variance = int(row["n_train"]), float(row["noise_variance_eps_0.0005"])
         assert lam == pytest.approx(2 / (n * 0.0005 * math.sqrt(variance / 2)), rel=0.02)
         assert 2 * round(0.5 / lam) == pytest.approx(1 / lam, rel=1e-9)  # C = 1/lambda is even
@@ -39,54 +39,54 @@ def test_full_configuration_is_the_published_protocol():
     sizes = list(range(235, 11751, 235))
     logistic, sgd, lasso = (actual[f"einarsson_{name}"] for name in ("logistic", "sgd", "lasso"))
     assert logistic.simulations == facts["simulations"]["logistic"]
-    assert logistic.sweeps["as_run"]["train_sizes"] == sizes
-    assert logistic.sweeps["as_run"]["epsilons"] == facts["logistic"]["epsilons"]
+    assert logistic.sweeps["as_run"].train_sizes == sizes
+    assert logistic.sweeps["as_run"].epsilons == facts["logistic"]["epsilons"]
     assert sgd.simulations == facts["simulations"]["sgd"]
-    assert sgd.sweeps["tuned"]["train_sizes"] == sizes
-    grid = sgd.searches["dp_sgd"]["grid"]
+    assert sgd.sweeps["tuned"].train_sizes == sizes
+    grid = sgd.searches["dp_sgd"].grid
     assert sorted(grid["batch"]) == sorted(facts["sgd"]["batch_grid"])
     assert grid["batch"] == sorted(grid["batch"], reverse=True)  # ties go to the larger batch
     assert sorted(grid["lambda"]) == sorted(facts["sgd"]["lambda_grid"])
     study = facts["sgd"]["dimension_study"]
-    shown = sgd.sweeps["dimensions"]["methods"]
-    dimensions = {sgd.methods[m]["options"].get("dimensions", 784) for m in shown}
+    shown = sgd.sweeps["dimensions"].methods
+    dimensions = {sgd.methods[m].options.get("dimensions", 784) for m in shown}
     assert dimensions == set(study["dimensions"])
-    assert {sgd.methods[m]["options"]["batch"] for m in shown} == {study["batch"]}
-    assert {sgd.methods[m]["lambda"] for m in shown} == {study["lambda"]}
-    assert sgd.searches["dp_sgd_as_run"]["grid"] == grid
-    assert sgd.sweeps["as_run"]["train_sizes"] == sizes
+    assert {sgd.methods[m].options["batch"] for m in shown} == {study["batch"]}
+    assert {sgd.methods[m].lambda_ for m in shown} == {study["lambda"]}
+    assert sgd.searches["dp_sgd_as_run"].grid == grid
+    assert sgd.sweeps["as_run"].train_sizes == sizes
     for sweep, key in (("pca", "lasso_pca"), ("pixels", "lasso"), ("centres", "lasso")):
-        for method in lasso.sweeps[sweep]["methods"]:
+        for method in lasso.sweeps[sweep].methods:
             assert lasso.split(method) == f"--simulations {facts['simulations'][key]}"
     grids = {"pca_distributed": "grid_pca", "pixels_distributed": "grid_no_pca"}
     for search, key in grids.items():
-        found_grid = lasso.searches[search]["grid"]
+        found_grid = lasso.searches[search].grid
         assert sorted(found_grid["lambda"]) == sorted(facts["lasso"][key]["lambda"])
         assert sorted(found_grid["rate"]) == sorted(facts["lasso"][key]["eta"])
-    assert len(lasso.sweeps["pca"]["train_sizes"]) == 105
-    assert len(lasso.sweeps["pixels"]["train_sizes"]) == 53
+    assert len(lasso.sweeps["pca"].train_sizes) == 105
+    assert len(lasso.sweeps["pixels"].train_sizes) == 53
 
 
 def test_real_configuration_has_many_sizes_and_the_source_s_simulations():
     actual = resolved("real")
     logistic = actual["einarsson_logistic"]
-    assert logistic.sweeps["as_run"]["train_sizes"] == list(range(235, 11751, 235))
-    assert (logistic.simulations, logistic.values["draws"]) == (48, "fresh")
+    assert logistic.sweeps["as_run"].train_sizes == list(range(235, 11751, 235))
+    assert (logistic.simulations, logistic.draws) == (48, "fresh")
     numbers = [item for spec in logistic.published.values() for item in expand(spec)]
     assert sum(item["path"].startswith("tables/table_a_1/") for item in numbers) == 550
     for name in ("logistic", "sgd", "lasso"):
         experiment = actual[f"einarsson_{name}"]
         assert experiment.simulations >= 24
         for search in experiment.searches.values():
-            if search.get("published") and ("as_run" in search["method"] or name == "lasso"):
-                assert search["simulations"] in (24, 48), (name, search["method"])
-                split = experiment.split(search["method"], search["simulations"])
-                assert f"--simulations {search['simulations']}" in split
+            if search.published and ("as_run" in search.method or name == "lasso"):
+                assert search.simulations in (24, 48), (name, search.method)
+                split = experiment.split(search.method, search.simulations)
+                assert f"--simulations {search.simulations}" in split
         for sweep, entry in experiment.sweeps.items():
             # the sweeps named here do not vary the size, or are parts of others
             parts = ("first_sizes", "pca_first_sizes", "two_rates", "as_run_dimensions", "returned")
             if sweep not in ("proven_epsilons", "centres", *parts):
-                assert len(entry["train_sizes"]) >= (6 if name == "lasso" else 10), (name, sweep)
+                assert len(entry.train_sizes) >= (6 if name == "lasso" else 10), (name, sweep)
 
 
 def test_settings_table_says_what_is_published_and_how_thin_the_grids_are():

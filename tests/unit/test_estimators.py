@@ -475,3 +475,36 @@ def test_parts_of_the_rows_that_an_earlier_fit_chose_are_refused():
         RANSACRegressor(inner, min_samples=4).fit(X, X[:, 0])
     with pytest.raises(Refused, match=r"sklearn.impute fits on parts or copies of the rows"):
         IterativeImputer(inner).fit(np.where(X == 0, np.nan, X))
+
+
+def test_codes_and_decimal_commas_are_those_of_a_file(tmp_path):
+    """A frame of text, as read with dtype=str, is read as the file would be, and new rows like it."""
+    columns = {
+        "income": rows.Number("", 0, 100, 40, (-9,)),
+        "ward": rows.Category("", ("surgery", "icu"), "surgery", None, ("99",)),
+    }
+    target = rows.Label("", ("yes",), ("no",), codes=(9,))
+    X = pd.DataFrame({"income": ["49,5", "-9,0", "-9", "49.5", ""], "ward": ["icu"] * 4 + ["99"]})
+    y = ["yes", "no", "yes", "no", "yes"]
+    model = estimator(PrivateClassifier, 5, columns=columns, target=target, decimal=",")
+    request, _, data, _ = model._asked(X, y)
+    schema = rows.from_facts(request.schema)
+    V, labels = schema.rows(rows.split_lines(data, header=False), 5)
+    assert labels.tolist() == [1, -1, 1, 0, 0]
+    assert V[:3, 0].tolist() == [int(schema.each * (n - 50) / 50) for n in (49.5, 40, 40)]
+    # Numbers that are no text have no mark, so they are what they are.
+    columns["income"] = (0, 100)
+    model = estimator(PrivateClassifier, 5, columns=columns, target=["no", "yes"], decimal=",")
+    request, _, data, _ = model._asked(X.assign(income=[49.5, 1.25, 7, 8, 9]), y)
+    V, labels = rows.from_facts(request.schema).rows(rows.split_lines(data, header=False), 5)
+    assert labels.tolist() == [1, -1, 1, -1, 0]
+    assert V[:2, 0].tolist() == [int(schema.each * (n - 50) / 50) for n in (49.5, 1.25)]
+    with pytest.raises(Refused, match="decimal: must be a point or a comma"):
+        estimator(PrivateClassifier, 5, columns=columns, decimal=";")._asked(X, y)
+    # A number to learn can have codes, too.
+    model = estimator(
+        PrivateRegressor, 5, columns=columns, target=rows.Number("", 0, 10, codes=(99,))
+    )
+    request, _, data, _ = model._asked(X.assign(income=[1.0] * 5), [1, 99, 3, 20, 5])
+    _, numbers = rows.from_facts(request.schema).rows(rows.split_lines(data, header=False), 5)
+    assert numbers[1] == 0 and numbers[3] == rows.ONE and numbers[0] < numbers[2] < 0

@@ -1,40 +1,37 @@
-"""config/README.md agrees with the schemas and the code."""
+"""config/README.md and the schemas agree with the classes of configuration and the code."""
 
+import json
 import re
-import subprocess
-import sys
 
+import explain_config
 import jsonschema
 import pytest
 
 from dp.mechanisms import MECHANISMS
 from project import ROOT
+from study import paths
 from study.configuration import kinds
 from study.configuration.validation import read_yaml
 
-SCHEMAS = sorted((ROOT / "workflow/schemas").glob("*.yaml"))
+SCHEMAS = sorted((ROOT / "workflow/schemas").iterdir())
 
 
-def test_the_configurations_readme_is_what_is_generated():
-    made = subprocess.run(
-        [sys.executable, "scripts/tools/explain_config.py"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-    remedy = "run: python scripts/tools/explain_config.py > config/README.md"
-    actual = (ROOT / "config/README.md").read_text(encoding="utf-8")
-    for name in MECHANISMS:  # a user's own mechanism needs no entry
-        if f"| `{name}` |" not in actual:
-            made = re.sub(rf"^\| `{name}` \|.*\n", "", made, flags=re.MULTILINE)
-    assert actual == made, remedy
+def test_the_page_and_the_schemas_are_what_is_generated():
+    for path, made in explain_config.written().items():
+        actual = path.read_text(encoding="utf-8")
+        for name in MECHANISMS:  # a user's own mechanism needs no entry
+            if f"| `{name}` |" not in actual:
+                made = re.sub(rf"^\| `{name}` \|.*\n", "", made, flags=re.MULTILINE)
+        assert actual == made, f"{path.name}: run python scripts/tools/explain_config.py"
+    assert {path.name for path in SCHEMAS} == {
+        f"{name}.schema.json" for name in explain_config.FILES
+    }
 
 
 def test_every_key_mechanism_and_kind_is_explained():
     text = (ROOT / "config/README.md").read_text(encoding="utf-8")
     for path in SCHEMAS:
-        for key in keys(read_yaml(path)):
+        for key in keys(json.loads(path.read_text())):
             assert f"`{key}`" in text or f".{key}`" in text, f"{path.name}: {key}"
     for section in (*kinds.SECTIONS.values(), kinds.CHECKS):
         for name in section:
@@ -51,20 +48,33 @@ def keys(schema):
             yield from keys(value)
 
 
-@pytest.mark.parametrize("path", SCHEMAS, ids=lambda path: path.name)
-def test_schemas_hold_known_words_only(path):
-    """In a YAML flow mapping, an unquoted description ends at a comma; the rest is an unknown keyword."""
-    schema = read_yaml(path)
-    jsonschema.Draft202012Validator.check_schema(schema)
-    known = {*jsonschema.Draft202012Validator.VALIDATORS, "title", "description", "default"}
-    known |= {"$schema", "$defs", "if", "then", "else", "$comment", "examples", "deprecated"}
-    stack = [schema]
-    while stack:
-        node = stack.pop()
-        assert set(node) <= known
-        for word in ("properties", "$defs", "patternProperties"):
-            stack.extend(node.get(word, {}).values())
-        for word in ("items", "additionalProperties", "propertyNames"):
-            stack.extend([node[word]] if isinstance(node.get(word), dict) else [])
-        for word in ("anyOf", "oneOf", "allOf"):
-            stack.extend(node.get(word, ()))
+def test_every_place_of_a_result_is_explained():
+    text = (ROOT / "config/README.md").read_text(encoding="utf-8")
+    for place in vars(paths).values():
+        if isinstance(place, paths.Place):
+            assert f"| `{place().replace('{', '<').replace('}', '>')}` |" in text
+
+
+NAMED = [
+    (path, match[1])
+    for folder in ("config", "workflow/template")
+    for path in sorted((ROOT / folder).rglob("*.yaml"))
+    if (match := re.match(r"# yaml-language-server: \$schema=(.*)\n", path.read_text()))
+]
+
+
+@pytest.mark.parametrize(("path", "schema"), NAMED, ids=[str(p.name) for p, _ in NAMED])
+def test_a_file_fits_the_schema_that_it_names_to_editors(path, schema):
+    schema = json.loads((path.parent / schema).read_text())
+    validator = jsonschema.Draft202012Validator(schema)
+    wrong = [e for e in validator.iter_errors(read_yaml(path)) if e.validator != "required"]
+    assert not wrong, wrong[0]
+    misspelt = read_yaml(path) | {"a b": 1}
+    assert schema.get("additionalProperties", True) or not validator.is_valid(misspelt)
+
+
+def test_shipped_files_name_a_schema():
+    named = {path for path, _ in NAMED}
+    of_sources = (ROOT / "config/sources").glob("*/*.yaml")
+    shipped = {path for path in of_sources if path.name != "printed.yaml"}
+    assert {*(ROOT / "config/experiments").glob("*.yaml"), *shipped} <= named

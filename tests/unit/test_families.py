@@ -14,6 +14,7 @@ from project import ROOT
 from study import lambdas
 from study.configuration import families, publications, sources
 from study.configuration.config import ConfigError
+from study.configuration.experiment_keys import Method
 from study.configuration.resolve import experiment as resolved
 from study.configuration.validation import in_file, merge, read_yaml
 
@@ -55,7 +56,7 @@ def study(loaded):
 
 def test_members_are_the_product_in_order():
     vary = {"a": [3, 1], "b": ["x", "y", "z"]}
-    actual = families.labels("f", {"vary": vary, "label": "{b}_{a}"})
+    actual = families.labels("f", Method(vary=vary, label="{b}_{a}"))
     expected = list(itertools.product([3, 1], "xyz"))
     assert [tuple(values.values()) for _, values in actual] == expected
     assert [label for label, _ in actual] == [f"{b}_{a}" for a, b in expected]
@@ -71,7 +72,7 @@ def test_members_are_the_product_in_order():
     ],
 )
 def test_spelling(value, label, cell):
-    ((actual, _),) = families.labels("f", {"vary": {"x": [value]}})
+    ((actual, _),) = families.labels("f", Method(vary={"x": [value]}))
     assert (actual, families.shown(value)) == (f"f_x{label}", cell)
 
 
@@ -88,28 +89,28 @@ def test_members_are_what_one_writes_by_hand(study):
     actual = study({"sgd": family}).methods
     assert [label.replace("null", "all") for label in actual] == list(expected)
     assert list(actual.values()) == list(expected.values())
-    assert [json.dumps(m["options"]) for m in actual.values()] == [
-        json.dumps(m["options"]) for m in expected.values()
+    assert [json.dumps(m.options) for m in actual.values()] == [
+        json.dumps(m.options) for m in expected.values()
     ]
 
 
 def test_lambda_is_varied_too(study):
     family = {"mechanism": "nonprivate", "vary": {"lambda": [0.5, 0.1], "penalty": ["l1"]}}
     experiment = study({"f": family})
-    assert {label: method["lambda"] for label, method in experiment.methods.items()} == {
+    assert {label: method.lambda_ for label, method in experiment.methods.items()} == {
         "f_lambda0p5_penaltyl1": 0.5,
         "f_lambda0p1_penaltyl1": 0.1,
     }
-    assert {m["options"]["penalty"] for m in experiment.methods.values()} == {"l1"}
+    assert {m.options["penalty"] for m in experiment.methods.values()} == {"l1"}
     assert experiment.varied() == ["lambda", "penalty"]
 
 
 def test_titles_are_filled_in_or_name_the_family(study):
     methods = study({"sgd": FAMILY | {"title": "{dimensions} columns"}}).methods
-    assert [m["title"] for m in methods.values()] == ["4 columns"] * 2 + ["null columns"] * 2
+    assert [m.title for m in methods.values()] == ["4 columns"] * 2 + ["null columns"] * 2
     named = study({"sgd": FAMILY | {"title": "private"}})
-    assert not any("title" in method for method in named.methods.values())
-    assert named.families["sgd"]["title"] == "private"
+    assert not any(method.title for method in named.methods.values())
+    assert named.families["sgd"].title == "private"
 
 
 def test_a_pattern_stands_for_the_labels_that_it_matches(study):
@@ -131,10 +132,10 @@ def test_a_pattern_stands_for_the_labels_that_it_matches(study):
             }
         },
     )
-    assert experiment.sweeps["main"]["methods"] == ["nonprivate", *MEMBERS]
-    assert experiment.sweeps["both"]["methods"] == [MEMBERS[1], MEMBERS[3]]
-    assert experiment.tables["errors"]["methods"] == MEMBERS
-    assert experiment.figures["panels"]["options"]["panels"]["a"] == ["nonprivate", *MEMBERS]
+    assert experiment.sweeps["main"].methods == ["nonprivate", *MEMBERS]
+    assert experiment.sweeps["both"].methods == [MEMBERS[1], MEMBERS[3]]
+    assert experiment.tables["errors"].methods == MEMBERS
+    assert experiment.figures["panels"].options["panels"]["a"] == ["nonprivate", *MEMBERS]
     assert {cell.method for cell in experiment.cells("main")} == {"nonprivate", *MEMBERS}
 
 
@@ -242,8 +243,8 @@ def test_overlays_change_a_family():
     actual = changed("einarsson_sgd", **changes)["einarsson_sgd"]
     members = ["dp_sgd_d4", "dp_sgd_d50", "dp_sgd_d9"]
     assert [label for label in actual.methods if label.startswith("dp_sgd_d")] == members
-    assert all(actual.methods[label]["lambda"] == 0.5 for label in members)
-    assert actual.methods["dp_sgd_d9"]["options"] == {"dimensions": 9, "batch": 5}
+    assert all(actual.methods[label].lambda_ == 0.5 for label in members)
+    assert actual.methods["dp_sgd_d9"].options == {"dimensions": 9, "batch": 5}
     assert [label for label in actual.methods if label.startswith("sgd_d")] == ["sgd_d4", "sgd_d50"]
     assert {"sgd_d4", "sgd_d50", *members} <= {c.method for c in actual.cells("dimensions")}
     assert "sgd_d15" not in {cell.method for cell in actual.cells()}
@@ -255,14 +256,14 @@ def test_the_projects_families_keep_their_labels(loaded):
     assert [cell.method for cell in sgd.cells("dimensions") if cell[2:] == (90, 1)] == [
         *("dp_sgd_d4", "dp_sgd_d15", "dp_sgd_d50", "dp_sgd_all"),
     ]
-    assert lasso.sweeps["centres"]["methods"] == [
+    assert lasso.sweeps["centres"].methods == [
         *("exact_m1", "exact_m2", "exact_m5", "exact_m10", "share_m2", "share_m5", "share_m10"),
         *("private_m1", "private_m2", "private_m5", "private_m10"),
     ]
     value = read_yaml(ROOT / "config/sources/einarsson_2018/einarsson_sgd.yaml")
     merged = merge(value, value.pop("sizes")["real"])
     real = resolved("einarsson_sgd", merged, in_file("real.yaml"), loaded[1])
-    assert [m for m in real.sweeps["dimensions"]["methods"] if not m.startswith("dp_")] == [
+    assert [m for m in real.sweeps["dimensions"].methods if not m.startswith("dp_")] == [
         *("sgd_d15", "sgd_d50", "sgd_d100", "sgd_d200", "sgd_all"),
     ]
 
@@ -287,8 +288,8 @@ def test_settings_of_a_search_are_selected(study):
     options = {"learning_rate": 2, "iterations": 3}  # the search's grid replaces this value
     experiment = selected(study, search, options=options)
     actual = experiment.methods["m"]
-    assert actual["mechanism"] == "private_selection"
-    assert actual["options"] == {
+    assert actual.mechanism == "private_selection"
+    assert actual.options == {
         "of": "dp_gd",
         "settings": {"learning_rate": 2},
         "grid": SEARCH["grid"],
@@ -302,7 +303,7 @@ def test_settings_of_a_search_are_selected(study):
 
 def test_members_of_a_family_select_each_for_itself(study):
     experiment = selected(study, vary={"learning_rate": [1, 2]})
-    results = {label: m["options"] for label, m in experiment.methods.items() if label != "by_rule"}
+    results = {label: m.options for label, m in experiment.methods.items() if label != "by_rule"}
     assert [options["settings"] for options in results.values()] == [
         {"learning_rate": 1},
         {"learning_rate": 2},

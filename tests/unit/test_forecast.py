@@ -5,13 +5,19 @@ import pytest
 
 from reporting import forecast
 from reporting.costs import Measured
+from study.configuration.experiment import Experiment
 
 VALUES = {
     "folds": 5,
     "restarts": 200,
     "methods": {"private": {"private": True}, "plain": {"private": False}},
     "searches": {
-        "best": {"folds": 4, "simulations": 3, "grid": {"lambda": [1, 0.1], "batch": [5, 2, 1]}}
+        "best": {
+            "method": "private",
+            "folds": 4,
+            "simulations": 3,
+            "grid": {"lambda": [1, 0.1], "batch": [5, 2, 1]},
+        }
     },
 }
 TABLE = """rule,experiment,jobs,work,cpu_seconds
@@ -23,7 +29,8 @@ table,,3,3,2.4
 
 def seconds(*jobs):
     rows = csv.DictReader(io.StringIO(TABLE))
-    experiments = {"new": VALUES, "new/readings/a": VALUES, "unmeasured": VALUES}
+    names = ("new", "new/readings/a", "unmeasured")
+    experiments = {name: Experiment(name, VALUES) for name in names}
     return list(forecast.seconds(dict(enumerate(jobs)), experiments, rows).values())
 
 
@@ -38,7 +45,7 @@ def seconds(*jobs):
     ],
 )
 def test_work_is_rows_times_folds_times_draws(rule, path, expected):
-    assert forecast.work(rule, path, VALUES) == expected
+    assert forecast.work(rule, path, Experiment("new", VALUES)) == expected
 
 
 def test_time_grows_with_the_work_and_the_start_does_not():
@@ -64,7 +71,7 @@ def test_a_table_has_the_totals_of_measured_jobs():
     ]
     measured += [Measured("run", "gone", "d/private/n=10/eps=1", 1, 1, 1)]
     measured += [Measured("table", name, "t", 9.0, cpu, 50.0) for name, cpu in (("a", 1), ("b", 6))]
-    experiments = {"new": VALUES, "new/readings/a": VALUES}
+    experiments = {name: Experiment(name, VALUES) for name in ("new", "new/readings/a")}
     assert forecast.totals(measured, experiments) == [
         ("run", "new", 3, 60 * 5 * 200, 9.0),
         ("table", "", 2, 2, 7.0),

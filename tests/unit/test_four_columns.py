@@ -34,7 +34,7 @@ def columns(experiment, sweep):
     """(mechanism, grid) -> ways of tuning in a sweep. A rule has no grid, so it counts for all grids."""
     result, rules = {}, set()
     for label in sorted({cell.method for cell in experiment.cells(sweep)}):
-        if experiment.methods[label]["private"]:
+        if experiment.methods[label].private:
             chosen, mechanism, grid = way(experiment, label)
             if grid is None:
                 rules.add(mechanism)
@@ -46,7 +46,7 @@ def columns(experiment, sweep):
 def own(experiments):
     """Experiments that compare methods under this project's protocol."""
     for experiment in experiments.values():
-        if experiment.values.get("recommends") or "source" not in experiment.values:
+        if experiment.recommends or experiment.source is None:
             yield experiment
 
 
@@ -73,9 +73,7 @@ def test_what_results_changed_is_tuned_in_four_ways_too(experiments):
     results = set()
     for experiment in own(experiments):
         members = {
-            label
-            for family in experiment.values.get("families", {}).values()
-            for label in family["members"]
+            label for family in (experiment.families or {}).values() for label in family["members"]
         }
         for label, method in experiment.methods.items():
             if method["private"] and (label in members or method.get("after_results")):

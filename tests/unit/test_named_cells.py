@@ -7,6 +7,7 @@ import pytest
 from configured import configured
 from study.configuration import inputs, kinds, options
 from study.configuration.experiment import Reading
+from study.configuration.experiment_keys import Check
 
 OVERLAYS = ((), ("real",), ("real", "full"))
 # Options of checks whose values are epsilons.
@@ -21,14 +22,14 @@ def listed(value):
 
 def methods_and_sweeps(experiment, check):
     """(methods, sweeps) that a check on cells names; a check on all cells of a sweep names no method."""
-    kind = kinds.CHECKS[check["kind"]].options
-    methods = options.named(kind, check["options"], options.Method)
-    return list(methods) or [None], list(options.named(kind, check["options"], options.Sweep))
+    kind = kinds.CHECKS[check.kind].options
+    methods = options.named(kind, check.options, options.Method)
+    return list(methods) or [None], list(options.named(kind, check.options, options.Sweep))
 
 
 def missing_cells(experiment, check):
     """What a check on cells names and this run lacks."""
-    values, lacking = check["options"], []
+    values, lacking = check.options, []
     methods, sweeps = methods_and_sweeps(experiment, check)
     lacking += [f"sweep {name}" for name in sweeps if name not in experiment.sweeps]
     if lacking:
@@ -50,21 +51,21 @@ def missing_cells(experiment, check):
 
 def missing_rows(experiment, check):
     """Rows of a table or analysis that a check names, and that this run's table cannot have."""
-    section = "analyses" if check.get("analysis") else "tables"
-    name = check.get("analysis") or check["table"]
-    if name not in experiment.values[section]:
+    section = "analyses" if check.analysis else "tables"
+    name = check.analysis or check.table
+    if name not in experiment.section(section):
         return [f"{section} {name}"]
-    entry = experiment.values[section][name]
+    entry = experiment.section(section)[name]
     lacking = []
     for key in ("where", "lower", "higher"):
-        rows = check["options"].get(key)
+        rows = check.options.get(key)
         if isinstance(rows, dict):
             lacking += _missing_row(experiment, entry, rows)
     return lacking
 
 
 def _missing_row(experiment, entry, row):
-    if "sweep" in entry:
+    if entry.sweep:
         cells = experiment.entry_cells(entry)
         for column in set(row) & {"dataset", "method", "train_size"}:
             cells = [cell for cell in cells if getattr(cell, column) in listed(row[column])]
@@ -72,14 +73,14 @@ def _missing_row(experiment, entry, row):
         cells_there = cells and named >= set(listed(row.get("method", [])))
         lacking = [] if cells_there else [f"a cell with {row}"]
     else:
-        of = experiment.analyses.get(entry.get("analysis"), entry)
-        datasets = of.get("datasets", experiment.datasets)
+        of = experiment.analyses.get(entry.analysis, entry)
+        datasets = of.datasets or experiment.datasets
         wanted = listed(row["dataset"]) if "dataset" in row else []
         lacking = [f"data set {name}" for name in wanted if name not in datasets]
     for column in set(row) - {"dataset", "method", "train_size"}:
         # A table lists the values of such a column; an analysis has all of them.
-        values = entry["options"].get(column, KNOWN.get(column))
-        if values is None and entry.get("analysis"):
+        values = entry.options.get(column, KNOWN.get(column))
+        if values is None and entry.analysis:
             lacking.append(f"values of {column}")
         elif values is not None:
             lacking += [f"{column} {v}" for v in listed(row[column]) if v not in values]
@@ -90,7 +91,7 @@ def missing(name, check, overlays):
     experiments = configured(*overlays)[1]
     if name not in experiments:
         return [f"experiment {name}"]
-    kind = kinds.CHECKS[check["kind"]]
+    kind = kinds.CHECKS[check.kind]
     if kind.inputs is inputs.RESULTS:
         return missing_cells(experiments[name], check)
     if kind.inputs.needs == "analysis":
@@ -99,12 +100,12 @@ def missing(name, check, overlays):
 
 
 STATEMENTS = [
-    pytest.param(name, entry["checks"], id=f"{name}-{key}")
+    pytest.param(name, entry.checks, id=f"{name}-{key}")
     for name, experiment in configured()[1].items()
     if not isinstance(experiment, Reading)  # a reading may leave out data sets, and then sweeps
     for section in ("claims", "defects")
-    for key, entry in experiment.values[section].items()
-    if "checks" in entry
+    for key, entry in experiment.section(section).items()
+    if entry.checks
 ]
 
 
@@ -116,7 +117,6 @@ def test_every_check_reads_cells_that_some_run_has(name, checks):
 
 
 def test_a_row_that_no_run_has_is_told():
-    check = {"kind": "table", "table": "explained_variance"}
     where = {"dataset": "mnist_4_9", "components": 100}
     for changes, lacking in (
         ({}, []),
@@ -124,14 +124,15 @@ def test_a_row_that_no_run_has_is_told():
         ({"dataset": "mnist_7"}, ["data set mnist_7"]),
         ({"rank": 1}, ["values of rank"]),
     ):
-        changed = check | {"options": {"column": "explained", "where": where | changes}}
+        options = {"column": "explained", "where": where | changes}
+        changed = Check(kind="table", table="explained_variance", options=options)
         assert missing("einarsson_data", changed, ("real",)) == lacking
-    check = {"kind": "lower_than", "options": {"lower": "dp_sgd_as_run", "higher": "sgd_as_run"}}
+    options = {"lower": "dp_sgd_as_run", "higher": "sgd_as_run"}
     for changes, lacking in (
         ({"sweep": "as_run", "epsilon": 10}, []),
         ({"sweep": "as_runs"}, ["sweep as_runs"]),
         ({"sweep": "as_run", "epsilon": 7}, ["epsilon 7 of dp_sgd_as_run"]),
         ({"sweep": "as_run", "lower": "dp_sgd"}, ["method dp_sgd in ['as_run']"]),
     ):
-        changed = check | {"options": check["options"] | changes}
+        changed = Check(kind="lower_than", options=options | changes)
         assert missing("einarsson_sgd", changed, ()) == lacking

@@ -7,6 +7,7 @@ import math
 import pytest
 
 from analyses import noise_laws
+from configured import entry
 from dp_privacy.accounting import gaussian_sigma
 
 
@@ -16,7 +17,7 @@ def measured(tmp_path, monkeypatch, **metas):
     monkeypatch.setattr(noise_laws, "data_path", lambda name, kind: tmp_path / f"{name}.{kind}")
     options = {"epsilons": [0.5], "delta": 1e-6, "levels": 5, "rows": 4000}
     out = tmp_path / "laws.csv"
-    noise_laws.noise_laws(None, {"options": options}, dict.fromkeys(metas, ""), 0, out)
+    noise_laws.noise_laws(None, entry(options=options), dict.fromkeys(metas, ""), 0, out)
     with out.open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     curves = {(r["law"], int(r["columns"])): float(r["ratio"]) for r in rows if not r["dataset"]}

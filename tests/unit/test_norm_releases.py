@@ -239,6 +239,14 @@ def test_the_laws_are_for_one_row_per_person():
             Request.parsed(values | law)
 
 
+def test_the_laws_need_stated_bounds():
+    columns = [rows.Number("age", -(10**6), 10**6, find={}), *SCHEMA.columns[1:]]
+    values = VALUES | {"schema": rows.Schema(columns, "ill").facts}
+    for law in LAWS.values():
+        with pytest.raises(Refused, match="bounds that are found need the law gaussian"):
+            Request.parsed(values | law)
+
+
 def test_budgets_may_be_pure(tmp_path):
     assert Budget.of({"epsilon": 2}) == Budget(Fraction(2), Fraction(0))
     account = book(tmp_path, {"epsilon": 5})
@@ -282,7 +290,8 @@ def test_numbers(tmp_path, robust):
         assert plan.problem.n * plan.problem.lam >= 4 / 4 and plan.delta_at(4.0) <= 1e-6
         V, labels = asked.read_as().rows(data, 6000)
         release = models.release(plan, V, labels, bytes(range(32)))
-        told, T, shift = files.told(asked)
+        told = rows.from_facts(asked.schema)
+        T, shift = files.told(asked, told)
         table = {row["column"]: row for row in files.table_of(release, told.names, T, shift)[0]}
         for name, value in {"x": 0.8, "g=a": -3.0, "g=b": 0.0, "constant": 2.0}.items():
             row = table[name]
@@ -354,7 +363,8 @@ def test_simulated_rows_of_map_2_have_the_scores_of_map_1():
     second, labels = study.rows(500, 3, levels)
     assert (y == labels).all() and second.shape == (500, 6)
     T, shift = files.own_units(SCHEMA)
-    told, T2, _ = files.told(request("pure"))
+    told = rows.from_facts(request("pure").schema)
+    T2, _ = files.told(request("pure"), told)
     weights = np.random.default_rng(1).standard_normal(6)
     coefficients = T2 @ weights
     assert np.allclose(

@@ -42,10 +42,10 @@ def drawn(datasets, tmp_path, monkeypatch):
         rng, rows = np.random.default_rng(3), []
         for cell in experiment.cells():
             mean = rng.uniform(0.2, 0.4)
-            settings = experiment.methods[cell.method]["options"]
+            settings = experiment.methods[cell.method].options
             own = {None: "null"}
             values = [own.get(settings.get(name, ""), settings.get(name, "")) for name in varied]
-            lam = experiment.methods[cell.method]["lambda"]
+            lam = experiment.methods[cell.method].lambda_
             rows.append(
                 [*cell, lam, 5, 2, mean, mean - 0.1, mean + 0.1, rng.uniform(1, 2), *values]
             )

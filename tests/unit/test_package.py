@@ -70,8 +70,35 @@ def test_dependencies_are_those_of_the_environment():
 
 def test_the_catalogue_finds_the_workflow():
     usage = yaml.safe_load((ROOT / ".snakemake-workflow-catalog.yml").read_text())["usage"]
+    assert usage["report"] is True  # tests/workflow/test_report.py makes Snakemake's report
     assert usage["software-stack-deployment"]["conda"] is True
     assert 'include: "../Snakefile"' in (ROOT / "workflow/Snakefile").read_text(encoding="utf-8")
+
+
+LINTS = """
+import sys
+for name in ("scipy", "matplotlib", "seaborn", "statsmodels", "sklearn", "threadpoolctl", "dp_accounting"):
+    sys.modules[name] = None  # as where it is not installed
+from snakemake.cli import main
+main(["--lint"])
+"""
+
+
+def test_rules_are_linted_without_the_packages_of_jobs():
+    """As the public catalogue does. (pandas comes with a plugin of Snakemake's.)"""
+    done = subprocess.run(
+        [sys.executable, "-c", LINTS], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_checks_run_with_few_rights_and_fixed_actions():
+    for path in sorted((ROOT / ".github/workflows").glob("*.yml")):
+        workflow = yaml.safe_load(path.read_text(encoding="utf-8"))
+        assert workflow["permissions"] == {"contents": "read"}
+        steps = [step for job in workflow["jobs"].values() for step in job["steps"]]
+        used = [step["uses"] for step in steps if "uses" in step]
+        assert used and all(re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", each) for each in used)
 
 
 MODULE = """

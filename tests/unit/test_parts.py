@@ -19,11 +19,11 @@ def part(experiment, section, name):
 def test_a_job_cannot_read_a_key_on_which_it_does_not_depend():
     experiment = configured()[1]["einarsson_logistic"]
     job = part(experiment, "analyses", "weights_and_noise")
-    assert job.values.get("draws") == "fresh" and job.values.get("divisions") is None
-    assert "folds" not in job.values and job.repetitions == "simulations"
+    assert job.draws == "fresh" and job.divisions is None
+    assert job.folds is None and job.repetitions == "simulations"
     for read in (
-        lambda: job.values.get("recommends"),
-        lambda: job.values["claims"],
+        lambda: job.recommends,
+        lambda: job.claims,
         lambda: "sizes" in job.values,
         lambda: job.claims,
         lambda: job.plain().values.get("title"),
@@ -53,7 +53,7 @@ def test_a_key_that_jobs_share_changes_what_every_entry_depends_on():
     for name in ("einarsson_logistic", "patton__draws_shared"):
         experiment = known[name]
         for section in SECTIONS:
-            for entry in experiment.values[section]:
+            for entry in experiment.section(section):
                 before = experiment.entry_json(section, entry)
                 for key in SHARED:
                     changed = Experiment.from_json(experiment.to_json())
@@ -61,7 +61,7 @@ def test_a_key_that_jobs_share_changes_what_every_entry_depends_on():
                     assert changed.entry_json(section, entry) != before
     reading = known["patton__draws_shared"]
     for section in SECTIONS:
-        for entry in reading.values[section]:
+        for entry in reading.section(section):
             assert part(reading, section, entry).axis() == "patton"
 
 

@@ -3,8 +3,9 @@ import math
 import numpy as np
 import pytest
 
-from configured import changed
+from configured import changed, entry
 from study.configuration.config import ConfigError
+from study.configuration.experiment_keys import Method
 
 
 def loaded(name, **settings):
@@ -17,7 +18,7 @@ def test_patton_is_the_published_protocol():
     cells = experiment.cells(["epsilon", "descent"])
     assert {cell.train_size for cell in cells} == {455}
     assert {cell.epsilon for cell in cells} - {math.inf} == {10.0**k for k in range(-3, 4)}
-    shown = {m for ms in experiment.figures["figure_1a"]["options"]["panels"].values() for m in ms}
+    shown = {m for ms in experiment.figures["figure_1a"].options["panels"].values() for m in ms}
     assert shown | {"linear_regression"} == {cell.method for cell in cells}
 
 
@@ -105,10 +106,9 @@ def test_the_majority_class_stands_in_every_panel(tmp_path, monkeypatch):
 
     class Experiment:
         methods = {
-            "base": {"mechanism": "nonprivate", "private": False},
-            "adassp": {"mechanism": "adassp", "private": True},
+            "base": Method(mechanism="nonprivate", private=False),
+            "adassp": Method(mechanism="adassp", private=True),
         }
-        values = {"methods": methods}
         repetitions = "simulations"
 
         @staticmethod
@@ -127,7 +127,7 @@ def test_the_majority_class_stands_in_every_panel(tmp_path, monkeypatch):
     )  # fmt: skip
     options = {"baseline": "base", "panels": {"a": ["adassp"], "b": ["adassp"]}, "published": None}
     options |= {"printed_by": {}}
-    figure = accuracy_panels(Experiment, {"title": "t", "options": options}, frame)
+    figure = accuracy_panels(Experiment, entry(options=options), frame)
     for axes in figure.axes:
         assert axes.get_xscale() == "log"
         levels = [line.get_ydata() for line in axes.get_lines()]

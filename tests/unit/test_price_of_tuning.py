@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from scipy.stats import t
 
+from configured import entry
 from plots.price_of_tuning import price_of_tuning as figure
 from tables.tuned_values import price_of_tuning as table
 
@@ -30,7 +31,7 @@ def draws():
 
 
 def test_differences_are_paired_by_fold(draws):
-    columns, rows = table(None, {"options": OPTIONS}, draws)
+    columns, rows = table(None, entry(options=OPTIONS), draws)
     actual = pd.DataFrame(rows, columns=columns)
     assert set(actual["mechanism"]) == {"one"}  # panel two has one setting, so no difference
     assert list(actual["settings"]) == ["by rule", "selected"] * 2
@@ -46,6 +47,6 @@ def test_differences_are_paired_by_fold(draws):
 
 
 def test_a_panel_per_mechanism_with_several_ways(draws):
-    fig = figure(SimpleNamespace(methods={}), {"title": "t", "options": OPTIONS}, draws)
+    fig = figure(SimpleNamespace(methods={}), entry(options=OPTIONS), draws)
     (axes,) = fig.axes
     assert [text.get_text() for text in axes.get_legend().get_texts()] == ["by rule", "selected"]

@@ -115,10 +115,10 @@ def test_every_result_has_a_row_of_published_csv(printed, sources, experiments):
     key, places = printed
     compared = set()
     for experiment in experiments.values():
-        if experiment.values.get("source") != key or isinstance(experiment, Reading):
+        if experiment.source != key or isinstance(experiment, Reading):
             continue
         for spec in experiment.published.values():
-            ends = ("/0", "/1") if spec["layout"] == "mean_sd" else ("",)
+            ends = ("/0", "/1") if spec.layout == "mean_sd" else ("",)
             compared |= {item["path"] + end for item in expand(spec) for end in ends}
     without = tuple(f"{path}/" for each in places["without_ours"].values() for path in each)
     stored = {path for path in table_numbers(sources[key]) if not f"{path}/".startswith(without)}

@@ -5,6 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from configured import entry
 from sources.hoseinpour_2023.tables import by_column, pretraining
 from sources.patton_linear.tables import COLUMNS, printed_accuracy
 from sources.veldhuizen_2020.tables import published_errors, timing
@@ -59,7 +60,7 @@ def test_accuracies_beside_the_source(experiments):
             for epsilon in (0.001, 0.1)
         ]
     )  # fmt: skip
-    spec = {"options": {"published": "table_1a"}}
+    spec = entry(options={"published": "table_1a"})
     columns, rows = printed_accuracy(experiments["patton"], spec, frame)
     assert columns == COLUMNS
     first, second = (dict(zip(columns, row, strict=True)) for row in rows)
@@ -82,7 +83,7 @@ def test_pre_training_is_compared_as_calibrated(experiments):
     )  # fmt: skip
     names = {"plain": ["mean_clip"], "pretrained": ["mean_clip_pretrained"]}
     options = names | {"public_only": "a", "converged": None, "published": "accuracy"}
-    columns, rows = pretraining(experiments["hoseinpour"], {"options": options}, frame)
+    columns, rows = pretraining(experiments["hoseinpour"], entry(options=options), frame)
     (row,) = (dict(zip(columns, row, strict=True)) for row in rows)
     assert row["plain"] == pytest.approx(55)
     assert row["enhancement"] == pytest.approx(5)
@@ -106,7 +107,7 @@ def test_errors_beside_printed_values(experiments):
             "status": "ok",
         }
     )
-    spec = {"options": {"published": "table_2"}}
+    spec = entry(options={"published": "table_2"})
     columns, rows = published_errors(experiments["veldhuizen"], spec, frame)
     table = pd.DataFrame(rows, columns=columns)
     assert table["epsilon"].tolist() == ["0.1", "0.2", "0.5", "inf"]

@@ -123,7 +123,7 @@ NO_ROW = (
         ("a,b,y\n1,2,yes\n3,4,no\n\nSource: x\n", f"t.csv: row 5 has 1 cell, the header 3{NO_ROW}"),
         (
             "Table 1\n\na,b,y\n1,2,yes\n3,4,no\n",
-            "t.csv: has no column 'y' in the line of names; line 3 has it: set `header: 3`",
+            "t.csv: has no column 'y'; line 3 has all names: set `header: 3`",
         ),
         (
             "sep=;\na;b;y\n1;2;yes\n",

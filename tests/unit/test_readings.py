@@ -42,8 +42,8 @@ def test_a_reading_runs_what_differs_and_is_needed(experiments):
     cells = read.cells()
     assert cells and {cell.method for cell in cells} == {LASSO}
     assert set(cells) <= needs.cells(read.plain()) < set(read.plain().cells())
-    assert base.methods[LASSO]["options"] == {}
-    assert read.methods[LASSO]["options"] == {"penalty_scale": "summed"}
+    assert base.methods[LASSO].options == {}
+    assert read.methods[LASSO].options == {"penalty_scale": "summed"}
     assert not read.figures and not read.tables and not read.analyses and not read.readings
     # Readings do not decide a claim about running times.
     assert "v20-7" in base.claims and "v20-7" not in read.claims
@@ -82,7 +82,7 @@ def test_a_reading_of_sizes_runs_those_that_are_new(experiments):
 def test_a_reading_may_tune_otherwise(experiments):
     base, read = experiments[NAME], experiments[f"{NAME}__tuning_lasso_mean"]
     assert read.cells() == [] and [*read.claims] == ["v20-8"]
-    assert read.tune == base.tune | {"lasso": "mean"}
+    assert read.tune == base.tune.but(lasso="mean")
     own = read.tuned_path("v20_real", "json")
     assert own != base.tuned_path("v20_real", "json")
     made = needs.files_of_readings(base, [read])
@@ -217,8 +217,8 @@ def test_a_claim_about_noise_is_decided_only_if_the_model_without_it_is_the_prin
 ):
     base, read = study(tmp_path, monkeypatch)
     for experiment in (base, read):
-        claim = experiment.claims["c"] | {"given": "t/0"}
-        experiment.values["claims"] = {"c": claim}
+        claim = experiment.claims["c"].but(given="t/0")
+        experiment.claims = {"c": claim}
     compared = paths.COMPARED(experiment="made")
     assert compared in needs.files_of_checks(base, "claims", [])
     printed = {"c": {"id": "c", "says": "a is below b"}}
@@ -258,18 +258,19 @@ def test_a_table_of_its_own_decides_what_a_reading_names(tmp_path, monkeypatch):
     base, read = study(tmp_path, monkeypatch)
     spec = {"title": "t", "kind": "errors", "sweep": "all"}
     check = {"kind": "table", "table": "sums", "options": {"column": "sum", "at_most": 0.5}}
-    printed = base.published["t"] | {
+    printed = base.published["t"].plain() | {
         "quantity": "value", "table": "sums", "column": "sum", "implied_epsilon": False,
-        "rows": [{"value": "0", "dataset": "d"}], "epsilon": None, "train_size": None,
+        "rows": [{"value": "0", "dataset": "d"}], "epsilon": None,
     }  # fmt: skip
+    del printed["train_size"]
     for experiment, number in ((base, 0.7), (read, 0.2)):
-        experiment.values["tables"] = {"sums": spec}
-        experiment.values["published"] = base.published | {"s": printed}
-        experiment.values["claims"] = base.claims | {"d": {"checks": [check]}}
+        experiment.tables = {"sums": spec}
+        experiment.published = base.published | {"s": printed}
+        experiment.claims = base.claims | {"d": {"checks": [check]}}
         folder = tmp_path / experiment.folder / "tables"
         folder.mkdir(parents=True)
         pd.DataFrame({"dataset": ["d"], "sum": [number]}).to_csv(folder / "sums.csv", index=False)
-    assert [cell.method for cell in read.entry_cells(spec)] == ["a", "b"]
+    assert [cell.method for cell in read.entry_cells(read.tables["sums"])] == ["a", "b"]
     tables = {f"{tmp_path}/{name}/tables/sums.csv" for name in ("made", "made/readings/x_y")}
     # A claim about errors also needs the number of rows.
     record = paths.DATA("json", dataset="d")

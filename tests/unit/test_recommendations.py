@@ -185,7 +185,7 @@ def test_across_data_sets(experiment):
 
 
 def test_what_is_selected_and_paid_for_competes_apart(experiment):
-    experiment.methods["unpaid"]["lambda"] = "selected"
+    experiment.methods["unpaid"].lambda_ = "selected"
     rows = [r for r in recommendations.recommend([experiment]) if r["train_size"] == 1000]
     by_regime = {}
     for row in rows:
@@ -198,10 +198,10 @@ def test_what_is_selected_and_paid_for_competes_apart(experiment):
 
 
 def test_one_method_alone_answers_nothing_if_others_were_selected(experiment):
-    experiment.methods["unpaid"]["lambda"] = "selected"
+    experiment.methods["unpaid"].lambda_ = "selected"
     for label, method in experiment.methods.items():
-        if method["private"] and label not in ("best", "unpaid"):
-            method["after_results"] = True
+        if method.private and label not in ("best", "unpaid"):
+            method.after_results = True
     rows = recommendations.recommend([experiment])
     assert {row["regime"] for row in rows} == {"selected and paid for"}
     assert {row["method"] for row in rows if not row["why"]} == {"best", "unpaid"}
@@ -217,10 +217,10 @@ def test_settings_from_public_rows_stand_beside(experiment):
 
 def test_only_named_sweeps_answer(experiment):
     whole = {row["train_size"]: row["kept"] for row in recommendations.recommend([experiment])}
-    sweeps = experiment.values["sweeps"]
-    sweeps["late"] = sweeps["main"] | {"train_sizes": [10000]}
-    sweeps["main"] = sweeps["main"] | {"train_sizes": [100, 1000]}
-    experiment.values["recommends"] = ["late"]
+    sweeps = experiment.sweeps
+    sweeps["late"] = sweeps["main"].but(train_sizes=[10000])
+    sweeps["main"] = sweeps["main"].but(train_sizes=[100, 1000])
+    experiment.recommends = ["late"]
     rows = recommendations.recommend([experiment])
     assert {row["train_size"] for row in rows} == {10000}
     assert rows[-1]["kept"] == whole[10000]

@@ -1,6 +1,5 @@
 """Tests what records show, and what makes them stale."""
 
-import copy
 from types import SimpleNamespace
 
 import pytest
@@ -123,7 +122,7 @@ def test_recommendations_are_those_of_the_results(monkeypatch, tmp_path):
         (paths.ACROSS(), ACROSS, across),
     ):
         write_csv(place, columns, ([row.get(column) for column in columns] for row in table))
-    tables = record._tables([SimpleNamespace(name="e", values={"recommends": True})])
+    tables = record._tables([SimpleNamespace(name="e", recommends=True, source=None)])
     (recommended,), (regret,) = tables["recommendations"], tables["regret"]
     assert [recommended[key] for key in ("method", "kept")] == ["m", "0.9"]
     assert [regret[key] for key in ("experiment", "shared_regret")] == ["e", "0.01"]
@@ -132,7 +131,7 @@ def test_recommendations_are_those_of_the_results(monkeypatch, tmp_path):
 
 def test_readme_says_what_is_recorded_and_the_record_is_small(monkeypatch):
     monkeypatch.chdir(ROOT)
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    text = (record.FOLDER / "README.md").read_text(encoding="utf-8")
     assert all(mark in text for mark in record.MARKS)
     assert record.in_document(text) == text
     assert sum(path.stat().st_size for path in record.files()) <= 1_000_000
@@ -156,7 +155,7 @@ def different(loaded, experiment=None, datasets=None, seed=None):
     config, known, data = loaded
     before = stale.digests(["patton"], *loaded)
     changed = known | ({"patton": Experiment("patton", experiment)} if experiment else {})
-    config = config | ({"seed": seed} if seed else {})
+    config = config.but(seed=seed) if seed else config
     now = stale.digests(["patton"], config, changed, datasets or data)
     return {key for key in record.WHY if before[key] != now[key]}
 
@@ -165,7 +164,7 @@ def test_digests_tell_settings_from_data(loaded):
     _, experiments, datasets = loaded
     assert different(loaded) == set()
     assert different(loaded, seed=2**20) == {"settings"}
-    values = copy.deepcopy(experiments["patton"].values)
+    values = experiments["patton"].settings()
     values["title"] = "other words"
     assert different(loaded, values) == set()
     values["methods"]["functional_gaussian"]["delta"] = 0.1

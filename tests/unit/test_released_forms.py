@@ -11,14 +11,14 @@ from analyses.accounting_methods import gaussians, zero_concentrated
 from dp.mechanisms import MECHANISMS
 from dp.mechanisms.published.released import zero_concentrated as released_rho
 from dp.seeds import generator
-from dp_audit import replay
+from dp_audit import pairs, replay
 from dp_audit.recorder import Recorder, Tape
 from dp_privacy.accounting import ADD_REMOVE, gaussian_sigma
 from dp_privacy.composition import sampled_multiplier
 from plots.curves import refusals
 from study.data.readers import target
 
-RELEASED = ("amp", "adassp", "functional", "least_squares", "poisson_sgd", "newton")
+RELEASED = ("amp", "adassp", "functional", "least_squares", "poisson_sgd", "newton", "cells")
 
 
 def rows(n=200, d=2):
@@ -178,3 +178,54 @@ def test_refusals_are_told_in_the_legend():
     looks = {"a": {"label": "A"}, "b": {"label": "B"}}
     assert refusals(frame, looks) == ";\nA: 3 of 20\ndraws refused, mean of the others"
     assert refusals(frame[frame["method"] == "b"], looks) == ""
+
+
+def test_the_jacobian_of_long_rows_costs_more_than_is_set_aside():
+    """The exact loss on one pair, from the density written out here; for R = 1, the claim holds."""
+    bound, epsilon = 100.0, 1.0
+    ridge = 0.25 * bound / math.expm1(epsilon / 4)  # as 2 log(1 + c R) leaves nothing of epsilon
+    scale = 2 * bound / (epsilon / 2)
+    w = np.linspace(-1, 1, 2_000_001)
+
+    def density(x):
+        share = 1 / (1 + np.exp(-w * x))
+        slope = (share - 1) * x + ridge * w
+        return np.exp(-abs(slope) / scale) * (share * (1 - share) * x * x + ridge)
+
+    loss = np.log(density(bound) / density(0.0)).max()
+    assert loss == pytest.approx(3.2607, abs=1e-3)
+    pair, mechanism = (
+        pairs.find("curvature_of_a_long_row"),
+        MECHANISMS["objective_unscaled_released"],
+    )
+    settings = pair.arguments | {"epsilon": epsilon, "tolerance": 1e-6}
+    assert pair.exact(pair, mechanism, **settings) == pytest.approx(loss, abs=1e-3)
+    stated = mechanism.guarantee(1, 1, **settings)
+    assert loss < stated.epsilon < 4
+    short = mechanism.guarantee(100, 3, epsilon=1.0, lam=0.1, bound=1.0)
+    assert short.epsilon == 1.0
+
+
+def test_standard_errors_of_a_row_of_zeros_are_the_ridge_s():
+    (X, y), (Z, z) = pairs.find("lone_row_of_zeros").sides
+    errors = [
+        release("logit_with_errors", *side, 5, lam=0.01).info["intercept"]
+        for side in ((X, y), (Z, z))
+    ]
+    np.testing.assert_allclose(errors[1], 10.0, rtol=1e-12)
+    assert (errors[0] < 9.999).all()
+
+
+def test_the_moments_noise_is_the_program_s():
+    """Solving with targets of 0 gives the noise on X'y, at a huge ridge of data."""
+    X = np.full((4000, 1), 1.0)
+    weights = release("moments_in_fifths", X, np.zeros(4000), 4000).weights[:, 0] * 4000
+    expected = math.sqrt(2 * math.log(1.25 / (1e-6 / 3))) / 0.4
+    assert weights.std() == pytest.approx(expected, rel=0.05)
+
+
+def test_a_record_on_a_border_is_counted_twice():
+    (X, y), (Z, z) = pairs.find("on_a_border").sides
+    totals = [release("cells", *side, 20).info["intercept"] for side in ((X, y), (Z, z))]
+    np.testing.assert_allclose(totals[1], 60.0)
+    assert (totals[0] > 60.5).all()

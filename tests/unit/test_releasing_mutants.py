@@ -1,9 +1,14 @@
-"""Plants faults that would break the guarantee, one at a time, for other tests' checks to find."""
+"""Plants faults that would break the guarantee, one at a time, for other tests' checks to find.
 
-import inspect
-from types import FunctionType
+A fault is a function in place of another, which other modules call by its module's name.
+"""
 
+import math
+from fractions import Fraction
+
+import numpy as np
 import pytest
+import test_found_bounds as found_in_bounds
 import test_person_tilt as found_in_proof
 import test_releasing as found
 import test_releasing_draws as found_in_draws
@@ -12,7 +17,7 @@ import test_releasing_persons as found_in_persons
 import test_releasing_rows as found_in_rows
 
 from dp.proofs import person_tilt
-from dp_release import draws, holdout, lattice, models, persons, rows, statistics, tilt
+from dp_release import bounds, draws, holdout, lattice, models, persons, rows, statistics, tilt
 
 
 def check_lemma():
@@ -37,146 +42,302 @@ def check_weights_of_people():
     found_in_persons.test_rounded_weights_add_up_to_at_most_one(3)
 
 
-# Name -> the module, a string in its source, the replacement, and the check that must then fail.
+def point_halved(moved):
+    return lambda *arguments: moved(*arguments) / 2
+
+
+def halved(kind):
+    """The sensitivity of one kind of statistics halved."""
+
+    def fault(sensitivity):
+        return lambda k, problem: sensitivity(k, problem) / (2 if k == kind else 1)
+
+    return fault
+
+
+def tilt_not_rounded(moved):
+    return lambda problem, step, tolerance: moved(problem, None, tolerance)
+
+
+def lattice_is_free(covering):
+    """The term g sqrt(d) dropped."""
+
+    def fault(moved, mu, count, *bits):
+        noise = covering(moved, mu, count, *bits)
+        scale = math.ceil(Fraction(moved) / Fraction(mu) / noise.spacing)
+        return noise._replace(scale=scale, mu=Fraction(moved) / (scale * noise.spacing))
+
+    return fault
+
+
+def one_less(noise):
+    return noise._replace(scale=noise.scale - 1, mu=noise.mu * noise.scale / (noise.scale - 1))
+
+
+def sigma_rounded_down(make):
+    def fault(*arguments):
+        made = make(*arguments)
+        return made._replace(noise=one_less(made.noise))
+
+    return fault
+
+
+def scale_rounded_down(covering):
+    return lambda *arguments: one_less(covering(*arguments))
+
+
+def squares(V):
+    return (V.astype(object) ** 2).sum(axis=1)
+
+
+def slightly_long(shortened):
+    """Rows are as long as R' in place of R."""
+
+    def fault(V):
+        out, size = shortened(V), squares(V)
+        nearly = (size <= (1 + 2e-12) * rows.ONE**2).astype(bool)
+        out[nearly] = V[nearly]
+        return out
+
+    return fault
+
+
+def root_rounded_down(shortened):
+    """A long row is divided by its length rounded down."""
+
+    def fault(V):
+        out = shortened(V)
+        for k, size in enumerate(squares(V)):
+            if size > rows.ONE**2:
+                parts = [abs(int(v)) * rows.ONE // math.isqrt(size) for v in V[k]]
+                out[k] = np.copysign(parts, V[k])
+        return out
+
+    return fault
+
+
+def overflow(shortened):
+    """Squares of long rows are summed as they are."""
+
+    def fault(V):
+        wide = np.clip(V.astype(np.int64), -(1 << 31), 1 << 31)
+        return np.where((np.einsum("ij,ij->i", wide, wide) > rows.ONE**2)[:, None], shortened(V), V)
+
+    return fault
+
+
+def noise_before_rounding(_):
+    def fault(values, noise, stream):
+        z = [float(each * noise.spacing) for each in noise.draw(stream)]
+        return lattice.nearest(
+            [float(v) + each for v, each in zip(values, z, strict=True)], noise.step
+        )
+
+    return fault
+
+
+def beside_the_released_point(within):
+    """Statistics are of a point close to the released one, as the minimiser is."""
+    return lambda point, longest: within(point, longest) + 1e-3
+
+
+def one_stream(stream):
+    return lambda key, part: stream(key, "tilt")
+
+
+def believed(certified):
+    return lambda problem, g, size, tolerance: certified(problem, g, size, 1e300)
+
+
+def rounding_left_out(_):
+    return lambda problem, g, size, tolerance: math.hypot(*g) * (1 + 1e-12) <= tolerance
+
+
+def sums_halved(covering):
+    """The sensitivity of held out sums halved."""
+
+    def fault(moved, *arguments):
+        return covering(moved / 2 if moved == holdout.APART else moved, *arguments)
+
+    return fault
+
+
+def first_rows(_):
+    return lambda n, held, key: np.arange(n) < held
+
+
+def public_positions(held_out):
+    return lambda n, held, key: held_out(n, held, bytes(32))
+
+
+def in_the_files_order(_):
+    return lambda V, y, shares, each: (V, y, shares)
+
+
+def of_one_row(replacement):
+    """A person's profile is that of a row."""
+    return lambda epsilon, m, r, most, *loss: replacement(epsilon, m, r, 1, *loss)
+
+
+def weighs_one(_):
+    return property(lambda self: 1)
+
+
+def weights_of_one(filled):
+    """Each row of a person weighs 1."""
+
+    def fault(people, d, kind):
+        table = filled(people, d, kind)
+        return table._replace(shares=np.where(table.shares > 0, rows.ONE, 0).astype(np.int32))
+
+    return fault
+
+
+def last_rows_kept(read):
+    return lambda schema, lines, kind: read(schema, list(lines)[::-1], kind)
+
+
+def in_the_order_of_ids(_):
+    return lambda ids, count, key: sorted(ids)[:count]
+
+
+def counts_halved(noise):
+    """The sensitivity of counts halved."""
+    return lambda mu, *arguments, **options: noise(2 * mu, *arguments, **options)
+
+
+def zero_twice(_):
+    """A draw -0 counts as 0."""
+
+    def fault(scale, stream):
+        while True:
+            rest = stream.below(scale)
+            if draws.bernoulli_exp(rest, scale, stream):
+                break
+        whole = 0
+        while draws.bernoulli_exp(1, 1, stream):
+            whole += 1
+        size = rest + scale * whole
+        return -size if stream.bits(1) else size
+
+    return fault
+
+
+# Name -> the module, its function, the fault in its place, and the check that must then fail.
 MUTANTS = {
     "sensitivity of the point halved": (
-        *(tilt, "(2 * Fraction(tolerance) + rounding)", "(Fraction(tolerance) + rounding / 2)"),
+        *(tilt, "moved", point_halved),
         found.check_given_the_minimiser,
     ),
     "sensitivity of the Hessian halved": (
-        *(statistics, "return root(Fraction(2)) * (", "return root(Fraction(2)) / 2 * ("),
+        *(statistics, "sensitivity", halved("hessian")),
+        found.check_sensitivities,
+    ),
+    "sensitivity of the scores halved": (
+        *(statistics, "sensitivity", halved("scores")),
+        found.check_sensitivities,
+    ),
+    "sensitivity of the square halved": (
+        *(statistics, "sensitivity", halved("square")),
         found.check_sensitivities,
     ),
     "rounding of the tilt left out": (
-        *(tilt, "+ rounding) / Fraction(problem.lam)", ") / Fraction(problem.lam)"),
+        *(tilt, "moved", tilt_not_rounded),
         found.check_given_the_minimiser,
     ),
-    "g sqrt(d) dropped": (
-        *(lattice, "apart = moved + spacing(step) * root(Fraction(count))", "apart = moved"),
-        check_lemma,
-    ),
+    "g sqrt(d) dropped": (lattice, "covering", lattice_is_free, check_lemma),
     "sigma of the tilt rounded down": (
-        *(tilt, "math.ceil(Fraction(deviation) / lat", "math.floor(Fraction(deviation) / lat"),
+        *(tilt, "tilt", sigma_rounded_down),
         found.check_scales_are_rounded_up,
     ),
     "scale of the output noise rounded down": (
-        *(lattice, "math.ceil(apart / mu / spacing(step))", "math.floor(apart / mu / spacing(step))"),
+        *(lattice, "covering", scale_rounded_down),
         check_lemma,
     ),
     "rows as long as R' in place of R": (
-        *(rows, "squares > ONE * ONE)", "squares > (1 + 2e-12) * ONE * ONE)"),
+        *(rows, "shortened", slightly_long),
         found_in_rows.check_norms,
     ),
     "length of a long row rounded down": (
-        *(rows, "length += length * length < squares[long]", "pass"),
+        *(rows, "shortened", root_rounded_down),
         found_in_rows.check_norms,
     ),
     "long rows may overflow": (
-        *(rows, "(np.abs(block) > 1 << 23)", "(np.abs(block) > 1 << 32)"),
+        *(rows, "shortened", overflow),
         found_in_rows.test_the_widest_and_largest_rows,
     ),
     "noise before rounding": (
-        lattice,
-        "return [c + z for c, z in zip(centre, noise.draw(stream), strict=True)]",
-        "z = [float(each * noise.spacing) for each in noise.draw(stream)]\n"
-        "    return nearest([float(v) + each for v, each in zip(values, z)], noise.step)",
+        *(lattice, "released", noise_before_rounding),
         found.check_rounding_ignores_noise,
     ),
-    "Hessian at the unreleased point": (
-        models,
-        'statistics.within(result.floats("weights"), plan.longest)',
-        "np.array([float(each) for each in weights])",
+    "Hessian beside the released point": (
+        *(statistics, "within", beside_the_released_point),
         found.check_statistics_belong_to_the_released_point,
     ),
     "one stream for all parts": (
-        *(models, 'Stream(key, "weights")', 'Stream(key, "tilt")'),
+        *(models, "Stream", one_stream),
         found.check_parts_have_their_own_noise,
     ),
-    "the solver believed": (
-        *(tilt, "size, tolerance):\n            return _exact", "size, 1e300):\n            return _exact"),
-        check_solver,
-    ),
+    "the solver believed": (tilt, "certified", believed, check_solver),
     "rounding left out of the certificate": (
-        *(tilt, "return norm + problem.rounding(size * (1 + 1e-12)) <=", "return norm <="),
+        *(tilt, "certified", rounding_left_out),
         found.test_a_certificate_is_never_given_above_the_tolerance,
     ),
     "sensitivity of held out sums halved": (
-        *(holdout, "lattice.covering(apart, mu", "lattice.covering(apart / 2, mu"),
+        *(lattice, "covering", sums_halved),
         found_in_holdout.check_scale,
     ),
     "the first rows held out": (
-        *(holdout, "order[k], order[other] = order[other], order[k]", "pass"),
+        *(holdout, "held_out", first_rows),
         found_in_holdout.check_positions,
     ),
+    "public positions": (holdout, "held_out", public_positions, found_in_holdout.check_positions),
     "training rows in the file's order": (
-        *(holdout, "_sorted(V[~out], y[~out], own, each)", "V[~out], y[~out], own"),
-        found_in_holdout.check_one_part,
-    ),
-    "public positions": (
-        holdout,
-        "held_out(package.n // each, package.held, key).repeat(each)",
-        "np.arange(len(V)) < package.held * each",
+        *(holdout, "_sorted", in_the_files_order),
         found_in_holdout.check_one_part,
     ),
     "a person costs what a row costs": (
-        *(person_tilt, "gaussian_profile(2 * most * m, e", "gaussian_profile(2 * m, e"),
+        *(person_tilt, "replacement", of_one_row),
         check_bound_of_people,
     ),
-    "the Jacobian of people's rows is free": (
-        *(person_tilt, "np.where(epsilon < free, paid, 0.0)", "np.zeros_like(epsilon)"),
-        found_in_proof.test_far_below_the_threshold_the_jacobian_must_be_paid_for,
-    ),
     "statistics of people with the noise of a row": (
-        *(models, "statistics.sensitivity(kind, problem) * most", "statistics.sensitivity(kind, problem)"),
+        *(persons.Persons, "weight", weighs_one),
         found_in_persons.check_noise,
     ),
     "held out people with the noise of a row": (
-        *(holdout, "APART * (1 if model.persons is None else model.persons.weight)", "APART"),
+        *(persons.Persons, "weight", weighs_one),
         found_in_persons.check_noise_on_held_out_people,
     ),
     "rows of a person weigh 1 each": (
-        *(persons, "rows.ONE // len(own)", "rows.ONE"),
+        *(persons, "filled", weights_of_one),
         check_weights_of_people,
     ),
-    "rows beyond the most of a person replace others": (
-        *(persons, "            dropped += 1", "            kept[0] = v.copy(), label"),
+    "the last rows of a person kept": (
+        *(persons, "read", last_rows_kept),
         found_in_persons.test_the_first_rows_of_a_person_are_kept_and_others_count_nothing,
     ),
-    "ids without a byte comparison": (
-        *(persons, "people.setdefault(own, [])", 'people.setdefault(own.lstrip(b"0"), [])'),
-        found_in_persons.test_ids_are_compared_byte_by_byte_and_rows_without_one_count_nothing,
-    ),
-    "surplus people in the file's order": (
-        *(persons, 'sorted(ids, key=lambda each: hmac.digest(own, each, "sha256"))', "list(ids)"),
+    "surplus people in the order of ids": (
+        *(persons, "chosen", in_the_order_of_ids),
         found_in_persons.test_surplus_people_are_dropped_by_the_key_and_nobody_is_favoured,
     ),
-    "zero counted twice": (
-        *(draws, "if size or not negative:", "if True:"),
-        check_law,
+    "sensitivity of counts halved": (
+        *(bounds, "noise", counts_halved),
+        found_in_bounds.check_noise,
     ),
-}  # fmt: skip
-
-
-def patched(module, old, new, patch):
-    """Replace the only occurrence of `old` in the module's functions and methods with `new`."""
-    source = inspect.getsource(module)
-    assert source.count(old) == 1, f"{old!r} is {source.count(old)} times in {module.__name__}"
-    namespace = dict(vars(module))
-    exec(compile(source.replace(old, new), module.__file__, "exec"), namespace)
-    # Other modules have imported the functions, so their code is replaced in place.
-    for name, changed in namespace.items():
-        original = vars(module).get(name)
-        both = isinstance(original, FunctionType) and isinstance(changed, FunctionType)
-        if both and original.__module__ == module.__name__:
-            patch.setattr(original, "__code__", changed.__code__)
+    "one stream for all columns": (
+        *(bounds, "Stream", one_stream),
+        found_in_bounds.check_columns_have_their_own_noise,
+    ),
+    "zero counted twice": (draws, "discrete_laplace", zero_twice, check_law),
+}
 
 
 @pytest.mark.parametrize("name", list(MUTANTS))
 def test_a_fault_is_found(name):
-    module, old, new, check = MUTANTS[name]
+    module, function, fault, check = MUTANTS[name]
     check()
     with pytest.MonkeyPatch.context() as patch:
-        patched(module, old, new, patch)
+        patch.setattr(module, function, fault(getattr(module, function)))
         with pytest.raises((AssertionError, ValueError)):
             check()
     check()

@@ -31,7 +31,14 @@ def test_errors_are_those_of_single_releases(mechanism, tmp_path, monkeypatch):
     fixed = {"cost_difference": 1e-9} if lasso else {}
     grid = {"rate": [0.5, 0.01], "lambda": GRID["lambda"]} if lasso else GRID
     epsilon, private = ("inf", {}) if lasso else ("2", {"epsilon": 2.0})
-    entry = {"grid": grid, "folds": FOLDS, "rows": "private", "by": "error", "simulations": 2}
+    entry = {
+        "method": "m",
+        "grid": grid,
+        "folds": FOLDS,
+        "rows": "private",
+        "by": "error",
+        "simulations": 2,
+    }
     words = {
         "data": tmp_path / "data.npz", "meta": tmp_path / "data.json", "experiment": "e",
         "dataset": "d", "search": "s", "grid": json.dumps(entry), "simulations": SIMULATIONS,

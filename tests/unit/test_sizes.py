@@ -20,7 +20,7 @@ def changed(name, **settings):
 @pytest.mark.parametrize("overlays", [(), ("real",), ("full",), ("real", "full")])
 def test_no_run_that_counts_is_smaller_than_the_default(overlays):
     experiments = configured.configured(*overlays)[1]
-    smaller = {name: e.values.get("smaller") for name, e in experiments.items()}
+    smaller = {name: e.smaller for name, e in experiments.items()}
     assert not any(smaller.values()), {
         name: sentences for name, sentences in smaller.items() if sentences
     }
@@ -68,7 +68,7 @@ def test_searches_and_analyses_are_sizes_too():
 
 def titled(title, name="cm08", section="figures", entry="figure_2c", **settings):
     settings = settings | {section: {entry: {"title": title}}}
-    return changed(name, **settings).values[section][entry]["title"]
+    return changed(name, **settings).section(section)[entry].title
 
 
 def test_titles_take_their_numbers_from_the_cells():
@@ -134,7 +134,7 @@ def test_the_table_of_printed_errors_leaves_other_sizes_empty():
     from sources.veldhuizen_2020.tables import COLUMNS, published_errors
 
     experiment = changed("cm08")
-    spec = {"options": {"published": "figure_1"}}
+    spec = configured.entry(options={"published": "figure_1"})
     method = "output_perturbation"
     cells = frame(*(("cm08_separable", method, n, 0.1) for n in (4000, 14000)))
     rest = [

@@ -42,19 +42,19 @@ def test_an_experiment_alone_is_what_it_is_among_all(known):
 def test_every_claim_and_defect_is_decided_or_says_why_not(known):
     experiments, published, _ = known
     for key, facts in published.items():
-        own = [e for e in experiments.values() if e.values.get("source") == key]
+        own = [e for e in experiments.values() if e.source == key]
         if not own:
             continue
         for section in ("claims", "defects"):
-            decided = {name for experiment in own for name in experiment.values[section]}
+            decided = {name for experiment in own for name in experiment.section(section)}
             assert set(facts.statements(section)) == decided, f"{key}: {section}"
 
 
 def test_every_printed_table_is_compared_with_something(known):
     experiments, published, _ = known
     for key, facts in published.items():
-        own = [e for e in experiments.values() if e.values.get("source") == key]
-        compared = {s["values"].split("/")[1] for e in own for s in e.published.values()}
+        own = [e for e in experiments.values() if e.source == key]
+        compared = {s.values.split("/")[1] for e in own for s in e.published.values()}
         assert not own or compared == set(facts.values["tables"]), key
 
 
@@ -71,14 +71,14 @@ def test_every_printed_table_is_compared_with_something(known):
         ("claims/cm08-1/checks/0/options/lover", "x", "did you mean 'lower'"),
         ("claims/cm08-6/checks/0/analysis", "excess", "did you mean 'excess_risk'"),
         ("claims/cm08-6/checks/0/table", "figure_1", "no option 'table'"),
-        ("claims/cm08-99", {"checks": []}, "has no such id"),
+        ("claims/cm08-99", {"not_tested": "x"}, "has no such id"),
         ("defects/cm08-sd", {}, "needs either checks or not_tested"),
         ("source", "cm09", "'cm09' is not known"),
     ],
 )
 def test_mistakes_are_refused_with_the_nearest_name(known, path, value, message):
     experiments, published, datasets = known
-    values = copy.deepcopy(experiments["cm08"].values)
+    values = experiments["cm08"].settings()
     here = values
     *parents, last = path.split("/")
     for part in parents:
@@ -169,7 +169,7 @@ def test_names_and_values_in_checks(known, kind, options, message):
 
 def test_a_required_option_is_missed(known):
     experiments, published, datasets = known
-    values = copy.deepcopy(experiments["cm08"].values)
+    values = experiments["cm08"].settings()
     del values["claims"]["cm08-1"]["checks"][0]["options"]["higher"]
     with pytest.raises(ConfigError, match="the option 'higher' is missing"):
         publications.check({"cm08": Experiment("cm08", values)}, published, datasets)
@@ -177,11 +177,11 @@ def test_a_required_option_is_missed(known):
 
 def test_names_that_an_overlay_takes_away_or_adds_stay_valid(known):
     experiments, published, datasets = known
-    values = copy.deepcopy(experiments["cm08"].values)
+    values = experiments["cm08"].settings()
     del values["sweeps"]["table"], values["methods"]["output_perturbation"]
     publications.check({"cm08": Experiment("cm08", values)}, published, datasets)
     # dp_sgd_d100 is only in config/real.yaml.
-    values = copy.deepcopy(experiments["einarsson_sgd"].values)
+    values = experiments["einarsson_sgd"].settings()
     assert "dp_sgd_d100" not in values["methods"]
     values["claims"] = {
         "e18-6": {"checks": [{"kind": "level", "options": {"methods": "dp_sgd_d100"}}]}

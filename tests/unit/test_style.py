@@ -5,6 +5,7 @@ import pytest
 from dp.mechanisms import MECHANISMS
 from plots import style
 from study.configuration.config import load
+from study.configuration.experiment_keys import Method
 
 CURVES = ("learning_curve", "epsilon_curve")
 
@@ -18,9 +19,9 @@ def test_every_listed_mechanism_has_a_look_of_its_own():
 
 
 def test_mechanisms_that_are_not_listed_get_spare_looks():
-    methods = {"adassp": {"mechanism": "adassp"}}
-    methods |= {f"my_{k}": {"mechanism": f"my_{k}"} for k in range(12)}
-    methods["titled"] = {"mechanism": "my_own", "title": "my own mechanism"}
+    methods = {"adassp": Method(mechanism="adassp")}
+    methods |= {f"my_{k}": Method(mechanism=f"my_{k}") for k in range(12)}
+    methods["titled"] = Method(mechanism="my_own", title="my own mechanism")
     looks = style.looks(methods)
     assert len({(look["color"], look["marker"]) for look in looks.values()}) == len(methods)
     assert [looks[name]["label"] for name in ("my_3", "titled")] == ["my 3", "my own mechanism"]
@@ -34,7 +35,7 @@ def experiments():
 def test_curves_of_one_figure_differ_in_marker_or_line_and_in_colour(experiments):
     for experiment in experiments.values():
         for name, spec in experiment.figures.items():
-            if spec["kind"] not in CURVES:
+            if spec.kind not in CURVES:
                 continue
             shown = {cell.method for cell in experiment.entry_cells(spec)}
             looks = style.looks({m: v for m, v in experiment.methods.items() if m in shown})

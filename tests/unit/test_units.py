@@ -164,3 +164,19 @@ def test_gaussian_guarantees_have_the_profile_of_which_they_state_a_point(name, 
         guarantee = MECHANISMS[name].guarantee(100, 3, epsilon=epsilon, delta=DELTA, **options)
         assert guarantee.profile.epsilon(DELTA) == pytest.approx(guarantee.epsilon, rel=1e-9)
         assert composition.of_group(guarantee, 5)[1] == DELTA
+
+
+def test_a_guarantee_for_people_is_not_for_groups_of_people():
+    """With `most` at least the group's rows, the group's epsilon is the stated one."""
+    mechanism = MECHANISMS["gaussian_objective_perturbation"]
+    settings = {"epsilon": 1.0, "delta": DELTA}
+    lam = mechanism.rule_lambda(16152, 10, **settings, most=5)
+    stated = mechanism.guarantee(16152, 10, lam=lam, most=5, **settings)
+    for most, expected in ((5, 1.0), (9, 1.0)):
+        _, words, epsilon, delta = group({"unit": UNIT}, stated, most)
+        assert words == "a person with at most 5 records"
+        assert epsilon == pytest.approx(expected, abs=1e-6) and delta == DELTA
+    lam = mechanism.rule_lambda(16152, 10, **settings, most=3)
+    three = mechanism.guarantee(16152, 10, lam=lam, most=3, **settings)
+    two_threes = group({"unit": UNIT}, three, 3)[2]
+    assert two_threes == composition.of_group(three, 2)[0] and 2 < two_threes < 2.5

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from scipy.stats import binomtest, ttest_1samp
 
+from configured import entry
 from plots.excess import excess
 from study.configuration.experiment import Experiment
 from study.jobs import paired
@@ -62,7 +63,7 @@ LEVELS = {  # as epsilon grows, `rule` is better than x and y, equal to x, worse
     **{("a", "x", e): v for e, v in ((1.0, 1.0), (2.0, 0.0), (4.0, 0.1), (8.0, 1.0))},
     **{("a", "y", e): v for e, v in ((1.0, 1.0), (2.0, 1.0), (4.0, 1.0), (8.0, 1.0))},
 }
-SPEC = {"options": {"method": "rule", "metric": "log_loss"}}
+SPEC = entry(options={"method": "rule", "metric": "log_loss"})
 
 
 def test_the_count_is_of_cells_in_which_no_other_is_better():
@@ -94,7 +95,7 @@ def test_cells_say_by_how_much():
 
 def test_a_method_that_is_not_there_is_refused():
     with pytest.raises(ValueError, match="must name a method of the sweep, not 'none'"):
-        untuned_count(None, {"options": {"method": "none", "metric": "log_loss"}}, draws(LEVELS))
+        untuned_count(None, entry(options={"method": "none", "metric": "log_loss"}), draws(LEVELS))
 
 
 def test_the_figure_draws_the_excess_within_its_range():
@@ -104,7 +105,7 @@ def test_the_figure_draws_the_excess_within_its_range():
     methods = {"plain": {"mechanism": "nonprivate"}, "m": {"mechanism": "dp_gd"}}
     options = {"along": "epsilon", "metric": "log_loss", "baseline": "plain"}
     experiment = Experiment("e", {"methods": methods})
-    fig = excess(experiment, {"title": "t", "options": options}, draws(levels))
+    fig = excess(experiment, entry(options=options), draws(levels))
     assert [axes.get_title(loc="left") for axes in fig.axes] == ["a", "b"]
     drawn = fig.axes[0].lines[0].get_xydata()
     assert drawn[:, 0] == pytest.approx([0.1, 1, 4])
@@ -112,4 +113,4 @@ def test_the_figure_draws_the_excess_within_its_range():
     assert drawn[1, 1] == pytest.approx(0.2, abs=0.05)
     options |= {"along": "rows"}
     with pytest.raises(ValueError, match="'along' must be one of epsilon, train_size, columns"):
-        excess(experiment, {"title": "t", "options": options}, draws(levels))
+        excess(experiment, entry(options=options), draws(levels))

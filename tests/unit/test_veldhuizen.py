@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from analyses import timing as analysis
-from configured import changed
+from configured import changed, entry
 from plots import style
 from sources.veldhuizen_2020.figures import folds, plane, printed_curve
 from study.configuration.config import ConfigError
@@ -23,11 +23,11 @@ def loaded(**settings):
 def test_the_published_protocol_is_the_default():
     experiment = loaded()
     assert (experiment.folds, experiment.restarts) == (5, 200)
-    assert {method["lambda"] for method in experiment.methods.values()} == {0.01}
-    assert experiment.tune["grid"]["values"] == 25
-    fits = {method["fit"]["name"] for method in experiment.methods.values()}
+    assert {method.lambda_ for method in experiment.methods.values()} == {0.01}
+    assert experiment.tune.grid.values == 25
+    fits = {method.fit.name for method in experiment.methods.values()}
     assert fits == {"l2", "l1", "elastic_net"}
-    assert experiment.methods["nonprivate_l1"]["fit"] == {"name": "l1", "options": {}}
+    assert experiment.methods["nonprivate_l1"].fit.plain() == {"name": "l1", "options": {}}
     # Algorithm 1 perturbs the baseline's L1 fit.
     assert experiment.fit_label("nonprivate_l1") == experiment.fit_label(
         "lasso_output_perturbation"
@@ -85,7 +85,7 @@ def test_timing_measures_every_procedure_once_per_repeat(tmp_path):
     for method in methods.values():
         method |= {"options": {}, "delta": 0, "lambda": 0.1}
     experiment = Experiment("v", {"methods": methods, "folds": 3})
-    spec = {"options": {"epsilon": 1, "train_size": 40, "restarts": 7, "repeats": 2}}
+    spec = entry(options={"epsilon": 1, "train_size": 40, "restarts": 7, "repeats": 2})
     paths = {"ours": simulated(tmp_path / "ours.npz", 3, simulate="separable")}
     out = tmp_path / "timing.csv"
     analysis.timing(experiment, spec, paths, 1, out)
@@ -111,7 +111,7 @@ def test_the_plane_shows_separator_margin_and_band(tmp_path):
     path = simulated(
         tmp_path / "a.npz", simulate="unseparable", margin=0.05, band=0.2, flip_probability=0.5
     )
-    fig = plane(None, {"title": "plane"}, {"a": path})
+    fig = plane(None, entry(title="plane"), {"a": path})
     labels = fig.axes[0].get_legend_handles_labels()[1]
     assert labels[:4] == [
         "band of 0.2: flipped with probability 0.5",
@@ -126,14 +126,14 @@ def test_the_plane_shows_separator_margin_and_band(tmp_path):
 def test_the_plane_refuses_what_it_cannot_draw(tmp_path, columns, count):
     path = simulated(tmp_path / "a.npz", columns, simulate="separable")
     with pytest.raises(ValueError, match="the plane"):
-        plane(None, {"title": "plane"}, {str(k): path for k in range(count)})
+        plane(None, entry(title="plane"), {str(k): path for k in range(count)})
 
 
 def test_the_scheme_has_the_sizes_that_the_folds_have(tmp_path):
     from dp.rows import split_folds
 
     path = simulated(tmp_path / "a.npz", simulate="separable")
-    fig = folds(Experiment("v", {"folds": 7}), {"title": "folds"}, {"a": path})
+    fig = folds(Experiment("v", {"folds": 7}), entry(title="folds"), {"a": path})
     words = [text.get_text() for text in fig.axes[0].texts]
     sizes = [len(test) for _, test in split_folds(60, 7, np.random.default_rng(1))]
     of = [["test" if part == fold else "train" for part in range(7)] for fold in range(7)]

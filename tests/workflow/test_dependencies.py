@@ -15,9 +15,8 @@ import yaml
 from configured import configured
 from dp.mechanisms import MECHANISMS
 from project import ROOT
-from study.configuration import audits, config, kinds, sources
+from study.configuration import audits, kinds, sources
 from study.configuration.code import of_entry
-from study.configuration.config import read_yaml
 from study.dependencies import digest, files_of_job
 
 SCRIPTS = ROOT / "scripts"
@@ -148,23 +147,23 @@ def without_repetitions():
         others = list(experiment.get("readings", ()))[1:]
         settings[name] = {"readings": dict.fromkeys(others)} if others else {}
         settings[name] |= {"together": []} if experiment.get("together") else {}
-        if name not in listed["experiments"]:
+        if name not in listed.experiments:
             continue
-        for label, sweep in smoke[name].values["sweeps"].items():
-            listed_values = {key: sweep.get(key) for key in ("train_sizes", "epsilons")}
+        for label, sweep in smoke[name].sweeps.items():
+            listed_values = {key: getattr(sweep, key) for key in ("train_sizes", "epsilons")}
             one = {key: each[-1:] for key, each in listed_values.items() if isinstance(each, list)}
             settings[name].setdefault("sweeps", {})[label] = one
         for figure in smoke[name].figures:
-            kind = smoke[name].figures[figure]["kind"]
+            kind = smoke[name].figures[figure].kind
             code = kind, of_entry(smoke[name], "figures", figure, "jobs/figure.py")
             if code in drawn:
                 settings[name].setdefault("figures", {})[figure] = None
             drawn.add(code)
     attacks, few, attacked = {}, {"trials": 1000}, set()
-    loaded = audits.load(config.load(read_yaml("config/config.yaml"), [])[0])
+    loaded = audits.load({})
     for each in loaded.attacks():
         chosen = attacks.setdefault(each.mechanism, {})
-        code = each.mechanism, loaded.mechanisms[each.mechanism][each.label]["options"].get("of")
+        code = each.mechanism, loaded.mechanisms[each.mechanism][each.label].options.get("of")
         if code in attacked:
             chosen.setdefault(each.label)  # null removes it
         else:
@@ -172,7 +171,7 @@ def without_repetitions():
                 {"epsilons": [each.epsilon]} if each.epsilon < math.inf else {}
             )
         attacked.add(code)
-    programs = smoke["released_code"].values["analyses"]["cases"]["options"]["programs"]
+    programs = smoke["released_code"].analyses["cases"].options["programs"]
     fewer = {
         name: few | {"attacks": dict.fromkeys(program["attacks"], few)}
         for name, program in programs.items()

@@ -65,7 +65,8 @@ def recorded(finished, tmp_path_factory):
         shutil.rmtree(path)
     project.write("judged.yaml", JUDGED)
     project.write(
-        "README.md", "before\n<!-- recorded, by scripts/tools/record.py -->\n<!-- end -->\nafter\n"
+        "config/record/README.md",
+        "before\n<!-- recorded, by scripts/tools/record.py -->\n<!-- end -->\nafter\n",
     )
     assert "are still to run" in project.python(*RECORD, ok=False)
     assert not (project / RUN).exists()
@@ -89,7 +90,10 @@ def test_a_record_has_the_tables_of_the_results_and_their_origin(recorded):
     assert {path.split("/")[3] for path in made["sample"]} == {
         "nonprivate", "output_perturbation", "objective_perturbation"
     }  # fmt: skip
-    assert "before\n<!--" in (text := (recorded / "README.md").read_text()) and "after" in text
+    assert (
+        "before\n<!--" in (text := (recorded / "config/record/README.md").read_text())
+        and "after" in text
+    )
     assert f"- `{NAME}`" in text
 
 

@@ -165,7 +165,7 @@ class Dots(Options):
 @figure(CELLS, Dots)
 def dots(experiment, spec, frame):
     drawn = Figure()
-    drawn.subplots().plot(frame["error_mean"], "o", markersize=spec["options"]["size"])
+    drawn.subplots().plot(frame["error_mean"], "o", markersize=spec.options["size"])
     return drawn
 """
 

@@ -50,7 +50,7 @@ rule aggregate:
         runtime=minutes(),
     params:
         experiment=cells_configuration,
-        seed=CONFIG["seed"],
+        seed=CONFIG.seed,
         library=lambda wildcards: digest("jobs/aggregate.py"),
     shell:
         'python "$DP_HOME/scripts/job.py" aggregate --experiment {params.experiment:q}'
@@ -73,7 +73,7 @@ rule provenance:
         runtime=minutes(),
     params:
         experiment=lambda wildcards: experiment_of(wildcards).to_json(),
-        seed=CONFIG["seed"],
+        seed=CONFIG.seed,
         library=lambda wildcards: digest("jobs/provenance.py"),
     shell:
         'python "$DP_HOME/scripts/job.py" provenance --experiment {params.experiment:q} --seed {params.seed}'

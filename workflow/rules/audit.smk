@@ -27,8 +27,8 @@ rule attack:
         attack=lambda wildcards: json.dumps(
             AUDITS.attack(wildcards.mechanism, wildcards.label), sort_keys=True
         ),
-        found_also_by=lambda wildcards: AUDITS.values["found_also_by"].get(wildcards.mechanism, ""),
-        seed=CONFIG["seed"],
+        found_also_by=lambda wildcards: AUDITS.settings.found_also_by.get(wildcards.mechanism, ""),
+        seed=CONFIG.seed,
         library=lambda wildcards: digest(
             "jobs/attack.py", *attack_modules(wildcards.mechanism, wildcards.label)
         ),
@@ -139,7 +139,7 @@ rule exact_losses:
         mem_mb=memory(170),
         runtime=minutes(),
     params:
-        settings=json.dumps(AUDITS.values["exact"], sort_keys=True),
+        settings=json.dumps(AUDITS.settings.exact.plain(), sort_keys=True),
         library=lambda wildcards: digest(
             "jobs/exact_losses.py", *(MECHANISMS.module(name) for name in audits.EXACT)
         ),

@@ -30,6 +30,7 @@ from study.configuration import (
 )
 from study.configuration.config import ConfigError, check_own_files, listed, load
 from study.configuration.experiment import Reading, data_path
+from study.configuration.experiment_keys import Method
 from study.configuration import sources as source_files
 from study.configuration.code import mechanism_modules, modules_of, modules_of_checks, of_entry
 from study.data import downloads, origins
@@ -83,33 +84,31 @@ try:
     CONFIG, EXPERIMENTS, DATASETS, sources = configuration(
         None if READ is None else source_files.concerned(READ)
     )
-    LISTED = [name for name in CONFIG["experiments"] if name in EXPERIMENTS]
+    LISTED = [name for name in CONFIG.experiments if name in EXPERIMENTS]
     # A study audits only the mechanisms that it uses; the workflow's own checkout audits all.
     own = [EXPERIMENTS[name] for name in LISTED] if MODULE or paths.in_study() else None
-    AUDITS = audits.load(CONFIG, [] if FEW else own)
+    AUDITS = audits.load(CONFIG.audit, [] if FEW else own)
     # Snakemake takes prepared data to be up to date even if their source file is missing, so check
     # that this file exists. Compute nodes may not see it, and reports do not need it.
     reports = any(word.partition("=")[0] == "--report" for word in sys.argv)
     if workflow.is_main_process and not reports:
-        check_own_files(EXPERIMENTS, DATASETS, CONFIG["files"], asked.datasets(GIVEN, root))
+        check_own_files(EXPERIMENTS, DATASETS, CONFIG.files, asked.datasets(GIVEN, root))
 except ConfigError as error:
     sys.exit(f"error: {error}")  # without a traceback
 
 
 CONFIGURATION = records.words(workflow.overwrite_configfiles, workflow.config_settings.config)
-if MODULE and getattr(workflow, "dp_results", CONFIG["results"]) != CONFIG["results"]:
+if MODULE and getattr(workflow, "dp_results", CONFIG.results) != CONFIG.results:
     sys.exit(
-        f"error: two modules with results in {workflow.dp_results} and {CONFIG['results']}: all "
+        f"error: two modules with results in {workflow.dp_results} and {CONFIG.results}: all "
         "experiments of one workflow share a folder of results, so give both the same"
     )
-workflow.dp_results = CONFIG["results"]
-paths.use(CONFIG["results"])
+workflow.dp_results = CONFIG.results
+paths.use(CONFIG.results)
 
 
 # Jobs that download read the mirrors from the environment.
-os.environ[downloads.MIRRORS] = ",".join(
-    [*downloads.environment_mirrors(), *CONFIG["data"]["mirrors"]]
-)
+os.environ[downloads.MIRRORS] = ",".join([*downloads.environment_mirrors(), *CONFIG.data.mirrors])
 
 
 os.environ[kinds.MODULES] = kinds.modules()  # so that each job imports only its own kinds' modules
@@ -128,7 +127,7 @@ def names(values):
 wildcard_constraints:
     experiment=names(FOLDERS),
     dataset=names(DATASETS),
-    file=names(CONFIG["files"]),
+    file=names(CONFIG.files),
     size=r"\d+",
     name=r"[A-Za-z0-9_]+",
     search=r"[A-Za-z0-9_]+",
@@ -192,12 +191,12 @@ def stale_words(names):
 def own_content(wildcards):
     """A digest of a data set's files without downloads, which have checksums."""
     source = DATASETS[wildcards.dataset]["source"]
-    return origins.content(origins.own_files(source, CONFIG["files"]).values())
+    return origins.content(origins.own_files(source, CONFIG.files).values())
 
 
 def download_arguments(name):
     """Arguments that determine a file's content: its checksum or, without one, its address."""
-    file = CONFIG["files"][name]
+    file = CONFIG.files[name]
     checksum = [f"--sha256={file['sha256']}"] if file.get("sha256") else []
     own = [f"--url={url}" for url in file["urls"]] if file.get("own") else []
     return shlex.join(checksum + own)
@@ -211,6 +210,7 @@ def method_of(wildcards):
 
 
 def fit_of(wildcards):
+    """A method that has the fit."""
     return experiment_of(wildcards).fits()[wildcards.fit]
 
 
@@ -242,12 +242,12 @@ def cell_settings(wildcards):
     experiment, method = experiment_of(wildcards), method_of(wildcards)
     words = {
         "meta": data_path(wildcards.dataset, "json"),
-        "mechanism": method["mechanism"],
-        "options": json.dumps(method["options"]),
+        "mechanism": method.mechanism,
+        "options": json.dumps(method.options),
         "delta": experiment.delta(wildcards.method, int(wildcards.size)),
         "lam": regularisation_of(wildcards, method).text,
         "restarts": experiment.restarts,
-        "seed": CONFIG["seed"],
+        "seed": CONFIG.seed,
     }
     arguments = shlex.join(
         text for key, value in words.items() for text in (f"--{key}", str(value))
@@ -273,22 +273,22 @@ def search_of(wildcards):
 def searched_data(wildcards, suffix):
     """The prepared rows on which a search runs."""
     dataset = wildcards.dataset
-    return data_path(search_of(wildcards).get("instead", {}).get(dataset, dataset), suffix)
+    return data_path((search_of(wildcards).instead or {}).get(dataset, dataset), suffix)
 
 
 def searched_method(wildcards):
-    return experiment_of(wildcards).methods[search_of(wildcards)["method"]]
+    return experiment_of(wildcards).methods[search_of(wildcards).method]
 
 
 def search_split(wildcards):
     """A search's split; a search with fewer simulations than its method uses only the first ones."""
     search = search_of(wildcards)
-    return experiment_of(wildcards).split(search["method"], search.get("simulations"))
+    return experiment_of(wildcards).split(search.method, search.simulations)
 
 
 def lasso_argument(wildcards):
     tune = experiment_of(wildcards).tune
-    return f"--lasso {tune['lasso']}" if "lasso" in tune else ""
+    return f"--lasso {tune.lasso}" if tune.lasso else ""
 
 
 # aggregate.smk
@@ -323,8 +323,8 @@ def what_was_computed(experiment):
 
 def entry_of(wildcards, section):
     """(configuration, kind) of a table, figure or analysis."""
-    entry = experiment_of(wildcards).values[section][wildcards.name]
-    return entry, kinds.SECTIONS[section][entry["kind"]]
+    entry = experiment_of(wildcards).section(section)[wildcards.name]
+    return entry, kinds.SECTIONS[section][entry.kind]
 
 
 def entry_inputs(wildcards, section):
@@ -332,8 +332,8 @@ def entry_inputs(wildcards, section):
     experiment = experiment_of(wildcards)
     inputs = kind.inputs.files(experiment, entry)
     if kind.describes_data:
-        named = entry.get("datasets", experiment.datasets)
-        if "sweep" in entry:
+        named = entry.datasets or experiment.datasets
+        if entry.sweep:
             named = dict.fromkeys(cell.dataset for cell in experiment.entry_cells(entry))
         inputs += [data_path(name, "json") for name in named]
     return inputs
@@ -342,7 +342,7 @@ def entry_inputs(wildcards, section):
 def entry_facts(wildcards, section):
     """The digest of the source's facts if an entry shows printed values, otherwise ""."""
     entry, kind = entry_of(wildcards, section)
-    shown = kind.shows_printed(entry["options"])
+    shown = kind.shows_printed(entry.options)
     return facts(experiment_of(wildcards)) if shown else ""
 
 
@@ -360,7 +360,7 @@ COMPARED_BY = (
 
 
 def check_inputs(wildcards):
-    return needs.files_of_checks(experiment_of(wildcards), wildcards.section, CONFIG["experiments"])
+    return needs.files_of_checks(experiment_of(wildcards), wildcards.section, CONFIG.experiments)
 
 
 def of_source(source):
@@ -368,7 +368,7 @@ def of_source(source):
     own = [
         experiment
         for experiment in EXPERIMENTS.values()
-        if experiment.values.get("source") == source and not isinstance(experiment, Reading)
+        if experiment.source == source and not isinstance(experiment, Reading)
     ]
     return [experiment for experiment in own if experiment.name in LISTED] or own
 
@@ -376,7 +376,7 @@ def of_source(source):
 def by_source():
     """The tables of sources that have a listed experiment with verdicts."""
     listed = [EXPERIMENTS[name] for name in LISTED]
-    keys = {e.values["source"] for e in listed if "source" in e.values and verdict_paths(e)}
+    keys = {e.source for e in listed if e.source is not None and verdict_paths(e)}
     return [paths.BY_SOURCE(source=key) for key in sorted(keys)]
 
 
@@ -397,7 +397,7 @@ def ledger_files():
         paths.AUDITED_CELLS(),
         paths.LEDGER("png"),
         paths.PROFILES(),
-        *([paths.HELD()] if AUDITS.values["strict"] and own_mechanisms() else []),
+        *([paths.HELD()] if AUDITS.settings.strict and own_mechanisms() else []),
         *(paths.ATTACKS(mechanism=mechanism) for mechanism in AUDITS.mechanisms),
     ]
 
@@ -418,7 +418,7 @@ def attack_modules(mechanism, label):
     """The modules of a mechanism and of any mechanism that it runs."""
     options = AUDITS.attack(mechanism, label)["options"]
     return (
-        modules_of({"mechanism": mechanism, "options": options}) if mechanism in MECHANISMS else []
+        modules_of(Method(mechanism=mechanism, options=options)) if mechanism in MECHANISMS else []
     )
 
 
@@ -427,12 +427,38 @@ def attack_modules(mechanism, label):
 
 def recommending():
     listed = [EXPERIMENTS[name] for name in LISTED]
-    return [each for each in listed if each.values.get("recommends") and each.sweeps]
+    return [each for each in listed if each.recommends and each.sweeps]
 
 
 def recommendation_files():
     files = [paths.RECOMMENDATIONS(), paths.ACROSS(), paths.ACROSS("png")]
     return files if recommending() else []
+
+
+# Data sets of the first picture: two surveys, and simulated rows of 5 and 20 columns.
+FIRST_PICTURE = ("randhie", "fair", "separable_5", "separable_20")
+
+
+def headline_sources():
+    """The sources of listed experiments, in the experiments' order."""
+    listed = (EXPERIMENTS[name].values.get("source") for name in LISTED)
+    return [
+        name
+        for name in dict.fromkeys(listed)
+        if name and paths.BY_SOURCE(source=name) in by_source()
+    ]
+
+
+def headline_data():
+    used = {name for experiment in recommending() for name in experiment.datasets}
+    return [name for name in FIRST_PICTURE if name in used]
+
+
+def headline_files():
+    """The first screens' pictures and numbers. A study has other questions."""
+    if paths.in_study() or not LISTED:
+        return []
+    return [*(paths.HEADLINE(picture=p) for p in ("keeps", "holds", "leaks")), paths.HEADLINES()]
 
 
 def forecast_files():
@@ -447,7 +473,7 @@ def verdict_paths(experiment):
     return [
         paths.VERDICTS(experiment=experiment.name, section=section)
         for section in ("published", "claims", "defects")
-        if experiment.values[section]
+        if experiment.section(section)
     ]
 
 
@@ -464,7 +490,7 @@ def results_of(name):
         *(
             experiment.tuned_path(dataset)
             for dataset in experiment.datasets
-            if "tune" in experiment.values
+            if experiment.tune is not None
         ),
         *map(experiment.analysis_path, experiment.analyses),
         *(paths.TABLE(experiment=name, name=table) for table in experiment.tables),

@@ -56,7 +56,7 @@ rule prepare:
         # A digest replaces modification times, because a file of new rows may be older than
         # the prepared data.
         content=own_content,
-        seed=CONFIG["seed"],
+        seed=CONFIG.seed,
         library=lambda wildcards: digest("jobs/prepare.py"),
     shell:
         'python "$DP_HOME/scripts/job.py" prepare --dataset {params.name} --entry {params.entry:q}'

@@ -18,7 +18,7 @@ rule analyse:
     params:
         experiment=lambda wildcards: experiment_of(wildcards).entry_json("analyses", wildcards.name),
         facts=lambda wildcards: entry_facts(wildcards, "analyses"),
-        seed=CONFIG["seed"],
+        seed=CONFIG.seed,
         library=lambda wildcards: entry_library(wildcards, "analyses", "jobs/analyse.py"),
     shell:
         'python "$DP_HOME/scripts/job.py" analyse --experiment {params.experiment:q} --name {wildcards.name}'

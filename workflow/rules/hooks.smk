@@ -57,7 +57,7 @@ def final_files():
     for experiment in EXPERIMENTS.values():
         folder = experiment.folder
         for place, suffixes in places.items():
-            section = experiment.values[place.part]
+            section = experiment.section(place.part)
             files[paths.results(folder, place.part)] = [
                 place(suffix, experiment=folder, name=entry)
                 for entry in section
@@ -151,7 +151,7 @@ def watched():
 
 def expected(jobs):
     """The id of each job -> its seconds on a processor, by the record of costs."""
-    values = {experiment.folder: experiment.values for experiment in EXPERIMENTS.values()}
+    values = {experiment.folder: experiment for experiment in EXPERIMENTS.values()}
     outputs = {job.jobid: (job.rule.name, next(iter(job.output), None)) for job in jobs}
     return forecast.seconds(outputs, values, read_csv(forecast.TABLE))
 
@@ -328,7 +328,7 @@ def refresh_report(dag, success):
     written = None
     if not success:
         concerned = {FOLDERS[f].name for f in set(map(folder_of, dag.jobs)) if f in FOLDERS}
-        there = page["experiments"] if own else filter(has_results, CONFIG["experiments"])
+        there = page["experiments"] if own else filter(has_results, CONFIG.experiments)
         written = report_what_there_is({*concerned, *there}, outdated_by(dag))
     elif outdated and own:
         written = report_what_there_is(page["experiments"], outdated_by(dag))
@@ -368,13 +368,13 @@ def report_what_there_is(names, outdated=()):
     words = []
     # A reading's results are shown by its main experiment.
     names = {EXPERIMENTS[name].axis() for name in EXPERIMENTS.keys() & set(names)}
-    names = names or CONFIG["experiments"]
+    names = names or CONFIG.experiments
     for name in sorted(names, key=list_order):
         path = Path(paths.CONFIGURATION.log("shown.json", experiment=name))
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(EXPERIMENTS[name].to_json())
         words.append(str(path))
-    words = ["--configuration", *words, "--seed", str(CONFIG["seed"]), f"--of={CONFIGURATION}"]
+    words = ["--configuration", *words, "--seed", str(CONFIG.seed), f"--of={CONFIGURATION}"]
     words += ["--stand-ins", all_stand_ins(), *stale_words(names), "--partial"]
     words += ["--outdated", *outdated, "--out-html", paths.REPORT(), "--out-costs", paths.COSTS()]
     job = [sys.executable, str(paths.HOME / "scripts/job.py"), "report"]
@@ -390,7 +390,7 @@ def report_what_there_is(names, outdated=()):
 
 def list_order(name):
     """Sort key: listed experiments first, in the configuration's order, then the others by name."""
-    listed = CONFIG["experiments"]
+    listed = CONFIG.experiments
     return (listed.index(name) if name in listed else len(listed), name)
 
 

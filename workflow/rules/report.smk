@@ -60,11 +60,43 @@ rule recommendations:
         " --out {output.questions} --out-across {output.across} --out-figure {output.figure} 2> {log}"
 
 
+# What to use, what holds and what leaks, for the first screens of README and page.
+rule headlines:
+    input:
+        recommendations=recommendation_files(),
+        ledger=[paths.LEDGER(), paths.AUDITED_CELLS()] if AUDITS.values["enabled"] else [],
+        verdicts=[paths.BY_SOURCE(source=name) for name in headline_sources()],
+        meta=[data_path(name, "json") for name in headline_data()],
+    output:
+        keeps=paths.HEADLINE(picture="keeps"),
+        holds=paths.HEADLINE(picture="holds"),
+        leaks=paths.HEADLINE(picture="leaks"),
+        numbers=paths.HEADLINES(),
+    log:
+        paths.HEADLINES.log(),
+    conda:
+        "../../envs/environment.yaml"
+    threads: 1
+    resources:
+        mem_mb=memory(200),
+        runtime=minutes(),
+    params:
+        sources=headline_sources(),
+        shown=headline_data(),
+        record=origins.content(record.files()),
+        library=lambda wildcards: digest("jobs/headlines.py"),
+    shell:
+        'python "$DP_HOME/scripts/job.py" headlines --sources {params.sources} --shown {params.shown}'
+        " --out-keeps {output.keeps} --out-holds {output.holds} --out-leaks {output.leaks}"
+        " --out {output.numbers} 2> {log}"
+
+
 rule report:
     input:
+        headlines=headline_files(),
         results=[path for name in LISTED for path in results_of(name)],
         recommendations=recommendation_files(),
-        ledger=ledger_files() if AUDITS.values["enabled"] else [],
+        ledger=ledger_files() if AUDITS.settings.enabled else [],
         configuration=expand(paths.CONFIGURATION(), experiment=LISTED),
         forecasts=forecast_files(),
     output:
@@ -85,7 +117,7 @@ rule report:
         runtime=minutes(5),
     params:
         stand_ins=all_stand_ins(),
-        seed=CONFIG["seed"],
+        seed=CONFIG.seed,
         record=origins.content(record.files()),
         stale=lambda wildcards: stale_words(LISTED),
         of=CONFIGURATION,

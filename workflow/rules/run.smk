@@ -18,11 +18,11 @@ rule fit:
         mem_mb=memory(255, copies=2.3),
         runtime=minutes(2),
     params:
-        fit=lambda wildcards: fit_of(wildcards)["name"],
-        options=lambda wildcards: json.dumps(fit_of(wildcards)["options"]),
+        fit=lambda wildcards: fit_of(wildcards).fit.name,
+        options=lambda wildcards: json.dumps(fit_of(wildcards).fit.options),
         lam=lambda wildcards: regularisation_of(wildcards, fit_of(wildcards)).text,
         split=lambda wildcards: experiment_of(wildcards).split(),
-        seed=CONFIG["seed"],
+        seed=CONFIG.seed,
         library=lambda wildcards: digest("jobs/fit.py"),
     shell:
         'python "$DP_HOME/scripts/job.py" fit --data {input.data} --meta {input.meta}'

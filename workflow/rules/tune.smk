@@ -21,13 +21,13 @@ rule tune:
         tune=lambda wildcards: experiment_of(wildcards).tune,
         lasso=lasso_argument,
         axis=lambda wildcards: experiment_of(wildcards).axis(),
-        seed=CONFIG["seed"],
+        seed=CONFIG.seed,
         library=lambda wildcards: digest("jobs/tune.py"),
     shell:
         'python "$DP_HOME/scripts/job.py" tune --data {input.data} --meta {input.meta} --experiment {params.axis}'
-        " --dataset {wildcards.dataset} {params.lasso} --loss {params.tune[loss]}"
-        " --grid {params.tune[grid][low]} {params.tune[grid][high]} {params.tune[grid][values]}"
-        " --folds {params.tune[folds]} --seed {params.seed}"
+        " --dataset {wildcards.dataset} {params.lasso} --loss {params.tune.loss}"
+        " --grid {params.tune.grid.low} {params.tune.grid.high} {params.tune.grid.values}"
+        " --folds {params.tune.folds} --seed {params.seed}"
         " --out-json {output.json} --out-csv {output.csv} 2> {log}"
 
 
@@ -47,14 +47,14 @@ rule search:
         mem_mb=memory(480, copies=2.3),
         runtime=minutes(170),
     params:
-        search=lambda wildcards: json.dumps(search_of(wildcards)),
+        search=lambda wildcards: json.dumps(search_of(wildcards).plain()),
         split=search_split,
-        mechanism=lambda wildcards: searched_method(wildcards)["mechanism"],
-        options=lambda wildcards: json.dumps(searched_method(wildcards)["options"]),
+        mechanism=lambda wildcards: searched_method(wildcards).mechanism,
+        options=lambda wildcards: json.dumps(searched_method(wildcards).options),
         delta=lambda wildcards: experiment_of(wildcards).delta(
-            search_of(wildcards)["method"], int(wildcards.size)
+            search_of(wildcards).method, int(wildcards.size)
         ),
-        seed=CONFIG["seed"],
+        seed=CONFIG.seed,
         library=lambda wildcards: digest("jobs/search.py", *modules_of(searched_method(wildcards))),
     shell:
         'python "$DP_HOME/scripts/job.py" search --data {input.data} --meta {input.meta}'

@@ -202,9 +202,7 @@ class CountsObjectivePerturbation(Counts):
         # Noise is tripled because the Jacobian, the rate and the output noise also cost privacy.
         tilt = 3 * noise + n * bound
         lam = bound**2 / (n * math.expm1(min(epsilon / 10, 100.0)))
-        while least_tolerance(n, d, lam, bound, CappedExponential(), tilt) > tolerance < 1:
-            lam *= 1.1
-        return lam
+        return certifiable_lambda(n, d, lam, bound, tilt, tolerance)
 
     def plan(self, n: int, d: int, p: object) -> Plan:
         """The `Plan`. Raises `Refused` unless the minimiser of every data set can be certified.
@@ -282,6 +280,18 @@ class CountsObjectivePerturbation(Counts):
     def _output(self, d, plan, draws, rng):
         """Noise for the solver's error."""
         return gaussian(d, plan.output_scale, draws, rng)
+
+
+def certifiable_lambda(
+    n: int, d: int, lam: float, bound: float, tilt: float, tolerance: float
+) -> float:
+    """lam, or a larger one if the certificate needs it. If none is enough, the plan is refused."""
+    most = 1e30 * lam
+    while least_tolerance(n, d, lam, bound, CappedExponential(), tilt) > tolerance < 1:
+        lam *= 1.1
+        if lam > most:
+            break
+    return lam
 
 
 def _minimiser(X, v, lam, loss, tolerance, tilt=0.0):

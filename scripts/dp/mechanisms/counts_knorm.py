@@ -12,7 +12,7 @@ import numpy as np
 from dp.capped_exponential import CappedExponential
 from dp.mechanism import Parameters
 from dp.mechanisms import register
-from dp.mechanisms.counts import CountsObjectivePerturbation, clipped_rate
+from dp.mechanisms.counts import CountsObjectivePerturbation, certifiable_lambda, clipped_rate
 from dp.mechanisms.gaussian_objective_perturbation import MOST_NOISE, Kind
 from dp.mechanisms.knorm_objective_perturbation import Body, bodies, profile, quietest
 from dp.mechanisms.objective_perturbation import Tilted
@@ -21,7 +21,7 @@ from dp.offset import LEAST, RESOLVED
 from dp.options import Choice
 from dp.proofs.curvature import Curvature
 from dp.proofs.log_concave_tilt import Ball
-from dp.solvers.newton import check_certifiable, least_tolerance
+from dp.solvers.newton import check_certifiable
 from dp_privacy.accounting import REPLACE_ONE, Guarantee
 from dp_privacy.errors import Refused
 
@@ -81,9 +81,7 @@ class CountsKNorm(CountsObjectivePerturbation):
         lam = R**2 / (n * math.expm1(min(epsilon / 10, 100.0)))
         # Twice the scale without the Jacobian and other releases covers them.
         noise = 4 / epsilon * max(body.farthest() for body in bodies(d, p))
-        while least_tolerance(n, d, lam, R, KIND.loss, noise + n * R) > p.tolerance < 1:
-            lam *= 1.1
-        return lam
+        return certifiable_lambda(n, d, lam, R, noise + n * R, p.tolerance)
 
     def plan(self, n: int, d: int, p: object) -> Plan:
         """The `Plan`. Raises `Refused` unless the minimiser of every data set can be certified."""

@@ -34,16 +34,16 @@ def excess_risk_bounds(experiment, spec, inputs, seed, out):
     rows = []
     for cell, draws in inputs.groupby(list(Cell._fields), sort=False):
         cell = Cell(*cell)
-        name = spec["options"]["bounds"].get(cell.method)
+        name = spec.options["bounds"].get(cell.method)
         if name is None:
             continue
-        lam = experiment.methods[cell.method]["lambda"]
+        lam = experiment.methods[cell.method].lambda_
         if isinstance(lam, str):
             raise ValueError(f"{cell.method}: bounds on excess risk need a lambda fixed beforehand")
         d = len(read_json(data_path(cell.dataset, "json"))["columns"])
         excess = draws.loc[draws["status"] == "ok", "excess_risk"].to_numpy()
         failed = len(draws) - len(excess)
-        for delta in spec["options"]["deltas"]:
+        for delta in spec.options["deltas"]:
             bound = BOUNDS[name](cell.train_size, d, lam=lam, epsilon=cell.epsilon, delta=delta)
             quantile = np.quantile(excess, 1 - delta) if len(excess) else np.nan
             rows.append(

@@ -46,7 +46,7 @@ def sgd_trace(experiment, spec, paths, seed, out):
     Options are those of `dp_sgd`, epsilons (each pass spends epsilon/epochs; inf means no noise),
     simulations, and points (checkpoints).
     """
-    options = spec["options"]
+    options = spec.options
     loss = losses.get(options["loss"])
     rows = []
     for dataset, path in paths.items():
@@ -194,8 +194,8 @@ def lasso_pixels(experiment, spec, inputs, seed, out):
         data=inputs["data", first.dataset],
         experiment=experiment.axis(),
         dataset=first.dataset,
-        folds=experiment.values.get("folds"),
-        simulations=experiment.values.get("simulations"),
+        folds=experiment.folds,
+        simulations=experiment.simulations,
         train_size=largest,
         seed=seed,
     )
@@ -204,7 +204,7 @@ def lasso_pixels(experiment, spec, inputs, seed, out):
     meta = read_json(inputs["meta", first.dataset])
     weights = []
     for cell in cells:
-        mechanism = MECHANISMS[experiment.methods[cell.method]["mechanism"]]
+        mechanism = MECHANISMS[experiment.methods[cell.method].mechanism]
         options, settings = arguments.of_cell(experiment, cell, meta)
         keywords = arguments.of_mechanism(mechanism, meta, options, **settings)
         release = mechanism.release(X, y, all_rows=all_rows, **keywords)
@@ -235,15 +235,15 @@ def weights_and_noise(experiment, spec, fits, seed, out):
 
     Sizes are the smallest, middle and largest of the sweep. The noise is that of the experiment's runs.
     """
-    name = spec["options"]["mechanism"]
-    cells = [c for c in fits if experiment.methods[c.method]["mechanism"] == name]
+    name = spec.options["mechanism"]
+    cells = [c for c in fits if experiment.methods[c.method].mechanism == name]
     if not cells:
         raise ValueError(f"no method of this sweep has the mechanism {name}")
     first = [c for c in cells if c[:2] == cells[0][:2]]
     sizes = sorted({c.train_size for c in first})
     sizes = sorted({sizes[0], sizes[len(sizes) // 2], sizes[-1]})
     epsilons = sorted({c.epsilon for c in first})
-    fresh = experiment.values.get("draws") == "fresh"
+    fresh = experiment.draws == "fresh"
     weights, noise = [], []
     for size in sizes:
         chosen = [c for c in first if c.train_size == size]

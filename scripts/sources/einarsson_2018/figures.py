@@ -69,7 +69,7 @@ def digit_images(experiment, spec, paths):
             axes.axis("on")
             images.show(axes, images.of(label)[0])
             axes.set_xlabel(name)
-    fig.suptitle(f"{spec['title']}: {_titles(data)}", fontsize=11)
+    fig.suptitle(f"{spec.title}: {_titles(data)}", fontsize=11)
     return fig
 
 
@@ -82,7 +82,7 @@ def farthest_images(experiment, spec, paths):
     """The images farthest from their class mean, one line per class, the farthest first."""
     (path,) = paths.values()
     images = Images(path)
-    count = spec["options"]["count"]
+    count = spec.options["count"]
     distances = distances_to_class_mean(images.X, images.y)
     # Ten lines would not fit on a page, so classes are in two blocks.
     lines = math.ceil(len(images.names) / 2)
@@ -102,7 +102,7 @@ def farthest_images(experiment, spec, paths):
             axes.set_xlabel(_number(distances[row]), fontsize=7, labelpad=1)
             if place == 0:
                 axes.set_ylabel(name, rotation=0, labelpad=10, va="center", fontsize=11)
-    fig.suptitle(f"{spec['title']}: {images.title}", fontsize=11)
+    fig.suptitle(f"{spec.title}: {images.title}", fontsize=11)
     return fig
 
 
@@ -138,7 +138,7 @@ def pixel_density(experiment, spec, paths):
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlabel("value of a pixel (0 is background)")
     axes.set_ylabel("density")
-    axes.set_title(spec["title"], loc="left")
+    axes.set_title(spec.title, loc="left")
     axes.legend()
     return fig
 
@@ -164,7 +164,7 @@ def distance_violins(experiment, spec, paths):
     axes.set_ylabel("Euclidean distance to the class mean,\nin units of a pixel's value")
     axes.set_ylim(bottom=0)
     axes.grid(visible=False, axis="x")
-    axes.set_title(f"{spec['title']}: {images.title}", loc="left")
+    axes.set_title(f"{spec.title}: {images.title}", loc="left")
     return fig
 
 
@@ -186,7 +186,7 @@ LINES = (
 def component_scatter(experiment, spec, path):
     """First two principal components of every training row, one panel per data set."""
     with np.load(path) as arrays:
-        names = spec.get("datasets", [str(name) for name in arrays["datasets"]])
+        names = spec.datasets or [str(name) for name in arrays["datasets"]]
         panels = {
             name: {
                 key: arrays[f"{name}/{key}"]
@@ -199,7 +199,7 @@ def component_scatter(experiment, spec, path):
     )
     for axes, panel in zip(grid[0], panels.values(), strict=True):
         _scatter(axes, panel)
-    fig.suptitle(spec["title"], fontsize=11, x=0.01, ha="left")
+    fig.suptitle(spec.title, fontsize=11, x=0.01, ha="left")
     return fig
 
 
@@ -245,7 +245,7 @@ def explained_variance(experiment, spec, path):
     import pandas as pd
 
     frame = pd.read_csv(path)
-    frame = frame[frame["dataset"].isin(spec.get("datasets", frame["dataset"]))]
+    frame = frame[frame["dataset"].isin(spec.datasets or frame["dataset"])]
     two = frame[frame["components"] == 2].set_index("dataset")
     looks = {
         name: style.look(f"{row.title}: two explain {row.explained:.1%}", colour, line=line)
@@ -271,7 +271,7 @@ def noise_densities(experiment, spec, _):
 
     Normal densities have the standard deviation of the analytic calibration.
     """
-    options = spec["options"]
+    options = spec.options
     fig, axes = style.figure()
     z = np.linspace(-6, 6, 1201)
     colours = style.shades(len(options["epsilons"]))
@@ -289,7 +289,7 @@ def noise_densities(experiment, spec, _):
     axes.set_ylabel("density")
     axes.set_yscale("log")
     axes.set_ylim(1e-4, 2 * max(line.get_ydata().max() for line in axes.lines))
-    axes.set_title(spec["title"], loc="left")
+    axes.set_title(spec.title, loc="left")
     axes.legend(fontsize="small")
     return fig
 
@@ -306,12 +306,12 @@ def epsilon_family(experiment, spec, frame):
     With several private methods, each epsilon has its own panel, with one curve per method. Non-private
     methods are black. Options: log (both axes logarithmic), show ("error" or "width").
     """
-    options = spec["options"]
+    options = spec.options
     frame = frame.assign(curve=frame["method"], width=frame["error_high"] - frame["error_low"])
     finite = sorted(e for e in frame["epsilon"].unique() if np.isfinite(e))
     names = {value: rf"$\varepsilon$ = {canonical(value)}" for value in finite}
     methods = {m: v for m, v in experiment.methods.items() if m in set(frame["method"])}
-    behind = [m for m in methods if not methods[m]["private"]]
+    behind = [m for m in methods if not methods[m].private]
     looks = style.looks(methods)
     for method, line in zip(behind, ("--", ":", "-."), strict=False):
         looks[method] |= {"color": "#000000", "marker": "", "linestyle": line}
@@ -322,7 +322,7 @@ def epsilon_family(experiment, spec, frame):
         looks = {method: looks[method] for method in behind} | style.ordered(names.values())
     error = options["show"] == "error"
     return relation(
-        spec | {"options": options | {"beside": True}},
+        spec.but(options=options | {"beside": True}),
         frame,
         looks,
         "train_size",
@@ -343,7 +343,7 @@ def proven_curve(experiment, spec, frame):
     proven epsilon are only named in the legend's title.
     """
     methods = {m: v for m, v in experiment.methods.items() if m in set(frame["method"])}
-    looks, private = style.looks(methods), frame["method"].map(lambda m: methods[m]["private"])
+    looks, private = style.looks(methods), frame["method"].map(lambda m: methods[m].private)
     proven = [_proven(experiment, row) for row in frame[private].to_dict("records")]
     frame = frame.assign(curve=frame["method"])
     frame.loc[private, "epsilon"] = proven
@@ -351,11 +351,11 @@ def proven_curve(experiment, spec, frame):
     lost = [f"no finite $\\varepsilon$: {looks.pop(m)['label']}" for m in methods if m in unproven]
     size = int(frame["train_size"].max())
     return relation(
-        spec | {"title": f"{spec['title']}, {size:,} training rows"},
+        spec.but(title=f"{spec.title}, {size:,} training rows"),
         level(frame[~frame["method"].isin(unproven)]),
         looks,
         "epsilon",
-        Curves(behind=[m for m in looks if not methods[m]["private"]]),
+        Curves(behind=[m for m in looks if not methods[m].private]),
         Scales((r"proven $\varepsilon$ (replace-one)", "test error"), log="x"),
         "\n".join(lost),
     )
@@ -366,7 +366,7 @@ def _proven(experiment, row):
     cell = Cell(*(row[key] for key in Cell._fields))
     meta = read_json(data_path(cell.dataset, "json"))
     options, settings = arguments.of_cell(experiment, cell, meta)
-    mechanism = MECHANISMS[experiment.methods[cell.method]["mechanism"]]
+    mechanism = MECHANISMS[experiment.methods[cell.method].mechanism]
     return arguments.guarantee(mechanism, meta, cell.train_size, options, **settings).epsilon
 
 
@@ -388,7 +388,7 @@ def search_grid(experiment, spec, paths):
     import pandas as pd
     import seaborn  # slow to import
 
-    options = spec["options"]
+    options = spec.options
     x, y, show = options["x"], options["y"], options["show"]
     tables = []
     for cell, path in paths.items():
@@ -431,7 +431,7 @@ def search_grid(experiment, spec, paths):
         axes.set_title(looks[method]["label"] + private, loc="left", fontsize="medium")
     for axes in grid.flat[len(maps) :]:
         axes.set_visible(False)
-    fig.suptitle(spec["title"], x=0.01, ha="left")
+    fig.suptitle(spec.title, x=0.01, ha="left")
     return fig
 
 
@@ -445,7 +445,7 @@ def discarded_features(experiment, spec, draws):
     counts = draws.groupby(["method", "train_size"])["discarded"].agg(["mean", "min", "max"])
     counts = counts.reset_index().assign(curve=lambda rows: rows["method"])
     return relation(
-        spec | {"options": spec["options"] | {"beside": True}},
+        spec.but(options=spec.options | {"beside": True}),
         counts,
         style.looks(_shown(experiment, draws)),
         "train_size",
@@ -462,7 +462,7 @@ class HeaviestPixels(Options):
 @figure(ANALYSIS, HeaviestPixels)
 def heaviest_pixels(experiment, spec, path):
     """Discarded pixels, and the largest positive and negative weights, drawn over a 4 and a 9."""
-    heaviest = spec["options"]["heaviest"]
+    heaviest = spec.options["heaviest"]
     with np.load(path) as arrays:
         methods, weights, examples, size = (
             arrays[key] for key in ("methods", "weights", "examples", "train_size")
@@ -474,7 +474,7 @@ def heaviest_pixels(experiment, spec, path):
         nrows=len(methods), ncols=2 * columns, squeeze=False,
     )  # fmt: skip
     for row, method, w in zip(grid, methods, weights, strict=True):
-        title = experiment.methods[method].get("title", str(method).replace("_", " "))
+        title = experiment.methods[method].title or str(method).replace("_", " ")
         gone = np.flatnonzero(np.abs(w) < 1e-100)
         order = np.argsort(-np.abs(w))
         for k, example in enumerate(examples):
@@ -495,7 +495,7 @@ def heaviest_pixels(experiment, spec, path):
                 axes.set_title(f"{len(top)} heaviest", fontsize="small")
         row[0].set_ylabel("\n".join(textwrap.wrap(title, 22)), fontsize="small")
     fig.suptitle(
-        f"{spec['title']}, {int(size):,} training rows (+ for 9, o for 4, x discarded)",
+        f"{spec.title}, {int(size):,} training rows (+ for 9, o for 4, x discarded)",
         x=0.01, ha="left",
     )  # fmt: skip
     return fig
@@ -544,7 +544,7 @@ def searched_settings(experiment, spec, paths):
     grid[1].yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     grid[1].set_xlabel("training rows")
     grid[1].xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-    grid[0].set_title(spec["title"], loc="left")
+    grid[0].set_title(spec.title, loc="left")
     grid[0].legend(loc="upper left", bbox_to_anchor=(1, 1))
     return fig
 
@@ -567,7 +567,7 @@ def iterations(experiment, spec, path):
         axes.set_xlabel("iteration")
         axes.set_ylabel(name)
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    grid[0].set_title(spec["title"], loc="left")
+    grid[0].set_title(spec.title, loc="left")
     grid[1].legend(loc="upper left", bbox_to_anchor=(1, 1))
     return fig
 
@@ -619,7 +619,7 @@ def weights_and_noise(experiment, spec, path):
     grid[0, 0].set_ylabel("value (arcsinh scale)")
     grid[1, 0].set_ylabel("magnitude, zeros left out")
     fig.supxlabel(r"noise at privacy parameter $\varepsilon$, and the weights it hides")
-    fig.suptitle(spec["title"], x=0.01, ha="left")
+    fig.suptitle(spec.title, x=0.01, ha="left")
     return fig
 
 
@@ -655,5 +655,5 @@ def table_a_1(experiment, spec, draws):
     grid[2].legend(loc="upper left", bbox_to_anchor=(1, 1), fontsize="small")
     told = f", x printed at {len(crosses)} sizes" if crosses else ""
     simulations = draws.groupby(["dataset", "train_size"])["fold"].nunique().min()
-    fig.suptitle(f"{spec['title']}, mean of {simulations} simulations{told}", x=0.01, ha="left")
+    fig.suptitle(f"{spec.title}, mean of {simulations} simulations{told}", x=0.01, ha="left")
     return fig

@@ -79,7 +79,7 @@ class ExplainedVariance(Options):
 @table(ANALYSIS, ExplainedVariance)
 def explained_variance(experiment, spec, path):
     """Share of the variance that the first components explain together, for each listed number of them."""
-    counts = spec["options"]["components"]
+    counts = spec.options["components"]
     return ("dataset", "components", "explained"), [
         (row["dataset"], int(row["components"]), float(row["explained"]))
         for row in _read(path)
@@ -122,7 +122,7 @@ SETTINGS = (
 @table(CELLS, printed=True)
 def settings(experiment, spec, frame):
     """One row per method: the origin of its lambda, the grid of its search, and the training sizes."""
-    named = any(search["published"] for search in experiment.searches.values())
+    named = any(search.published for search in experiment.searches.values())
     source = facts.read(experiment.source) if named else None
     rows = []
     for label, method in experiment.methods.items():
@@ -132,14 +132,14 @@ def settings(experiment, spec, frame):
         sizes = sorted(set(cells["train_size"]))
         simulations = int(cells["folds"].max())
         details = ("", "", "", "", "")
-        if "search" in method:
-            search = experiment.searches[method["search"]]
+        if method.search is not None:
+            search = experiment.searches[method.search]
             details = (
-                method["search"],
-                "; ".join(f"{name} {_listed(grid)}" for name, grid in search["grid"].items()),
+                method.search,
+                "; ".join(f"{name} {_listed(grid)}" for name, grid in search.grid.items()),
                 _shares(search, source),
-                search["folds"],
-                min(search.get("simulations", math.inf), simulations),
+                search.folds,
+                min(search.simulations or math.inf, simulations),
             )
         rows.append(
             (label, _origin(experiment, method), *details, simulations, len(sizes), _listed(sizes))
@@ -149,13 +149,13 @@ def settings(experiment, spec, frame):
 
 def _origin(experiment, method):
     """The origin of a method's lambda, in words."""
-    lam = method["lambda"]
+    lam = method.lambda_
     if lam == "searched":
-        searched = experiment.methods[experiment.searches[method["search"]]["method"]]
-        return "cross-validated for every size" + (" and epsilon" if searched["private"] else "")
+        searched = experiment.methods[experiment.searches[method.search].method]
+        return "cross-validated for every size" + (" and epsilon" if searched.private else "")
     if lam == "tuned":
         return "cross-validated once"
-    if lam in ("published", experiment.values.get("lambda_published")):
+    if lam in ("published", experiment.lambda_published):
         return "published" + (", one for every size" if lam == "published" else f": {number(lam)}")
     if lam == "selected":
         return "selected by private runs, paid for"

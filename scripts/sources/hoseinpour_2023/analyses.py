@@ -59,14 +59,14 @@ def descent_boundaries(experiment, spec, paths, seed, out):
             _release(experiment, m, dataset, meta, data, seed, epsilon, options, 1).weights[0]
             for epsilon in options["epsilons"]
         ]
-        for m in spec["methods"]
+        for m in spec.methods
     ]
     with atomic(out, "wb") as handle:
         np.savez(
             handle,
             X=X,
             y=y,
-            methods=np.array(spec["methods"]),
+            methods=np.array(spec.methods),
             epsilons=np.array(options["epsilons"], dtype=float),
             weights=np.array(weights),
             classes=np.array(list(meta["labels"].values())),
@@ -87,8 +87,8 @@ def single_points(experiment, spec, paths, seed, out):
     """
     options, _, meta, data = _read(experiment, spec, paths)
     X, y = _rows(data, options)
-    (method,) = spec["methods"]
-    chosen = experiment.methods[method]["options"]
+    (method,) = spec.methods
+    chosen = experiment.methods[method].options
     settings = {
         "loss": chosen["loss"],
         "classes": len(meta["labels"]),
@@ -114,7 +114,7 @@ def single_points(experiment, spec, paths, seed, out):
 
 def _read(experiment, spec, paths):
     ((dataset, path),) = paths.items()
-    return spec["options"], dataset, read_json(data_path(dataset, "json")), Prepared(path)
+    return spec.options, dataset, read_json(data_path(dataset, "json")), Prepared(path)
 
 
 def _rows(data, options):
@@ -122,21 +122,21 @@ def _rows(data, options):
 
 
 def _pairs(experiment, spec, epsilons):
-    for method in spec["methods"]:
-        for epsilon in epsilons if experiment.methods[method]["private"] else [np.inf]:
+    for method in spec.methods:
+        for epsilon in epsilons if experiment.methods[method].private else [np.inf]:
             yield method, epsilon
 
 
 def _release(experiment, label, dataset, meta, data, seed, epsilon, options, restarts):
     method = experiment.methods[label]
-    mechanism = MECHANISMS[method["mechanism"]]
+    mechanism = MECHANISMS[method.mechanism]
     cell = {"epsilon": epsilon, "delta": experiment.delta(label, options["train_size"])}
-    taken = method["options"] | ({"traced": True} if "traced" in mechanism.options else {})
+    taken = method.options | ({"traced": True} if "traced" in mechanism.options else {})
     # The seed does not depend on the method, so the noise is the same with and without pre-training.
     rng = generator(seed, experiment.name, dataset, "descent")
     return mechanism.release(
         *_rows(data, options),
-        restarts=restarts if method["private"] else 1,
+        restarts=restarts if method.private else 1,
         rng=rng,
         **arguments.of_release(mechanism, meta, taken, data_path(dataset), **cell),
     )

@@ -23,7 +23,7 @@ def pretraining(experiment, spec, draws):
     non-private descents: from zero weights, from pre-trained weights, on public rows only, and run to
     convergence.
     """
-    printed = by_column(experiment, spec["options"]["published"], draws)
+    printed = by_column(experiment, spec.options["published"], draws)
     accuracy = 100 * (1 - draws["train_error"])
     groups = accuracy.groupby([draws["method"].rename("curve"), draws["epsilon"]], sort=False)
     frame = groups.agg(
@@ -33,16 +33,16 @@ def pretraining(experiment, spec, draws):
     sides = (("plain", PLAIN, "o", "from zero"), ("pretrained", PRETRAINED, "s", "pre-trained"))
     looks = {}
     for side, colour, marker, name in sides:
-        for method in spec["options"][side]:
-            if experiment.methods[method]["private"]:
+        for method in spec.options[side]:
+            if experiment.methods[method].private:
                 looks[method] = style.look(name, colour, marker)
             else:
                 looks[method] = style.look(f"{name}, without privacy", colour, line="--")
     for baseline, line in (("public_only", ":"), ("converged", "-.")):
-        method = spec["options"][baseline]
+        method = spec.options[baseline]
         if method:
-            looks[method] = style.look(experiment.methods[method]["title"], NONE, line=line)
-    noiseless = [method for method in looks if not experiment.methods[method]["private"]]
+            looks[method] = style.look(experiment.methods[method].title, NONE, line=line)
+    noiseless = [method for method in looks if not experiment.methods[method].private]
     plain = frame["curve"].isin(noiseless)
     frame.loc[plain, ["low", "high"]] = frame.loc[plain, ["mean", "mean"]].to_numpy()
     note = f"mean and 95 % of {groups.size().max():.0f} draws"
@@ -74,10 +74,10 @@ def loss_traces(experiment, spec, path):
     for curve, method, epsilon in (
         frame[["curve", "method", "epsilon"]].drop_duplicates().to_numpy()
     ):
-        options = experiment.methods[method]
+        chosen = experiment.methods[method]
         private = np.isfinite(epsilon)
-        name = options.get("title", method) + (rf", $\varepsilon$ = {epsilon:g}" if private else "")
-        colour = PRETRAINED if options["options"].get("pretrain") else PLAIN
+        name = (chosen.title or method) + (rf", $\varepsilon$ = {epsilon:g}" if private else "")
+        colour = PRETRAINED if chosen.options.get("pretrain") else PLAIN
         looks[curve] = style.look(name, colour, line="-" if private else "--")
     return relation(
         spec,
@@ -110,7 +110,7 @@ def decision_regions(experiment, spec, path):
         result = {name: arrays[name] for name in arrays.files}
     methods, epsilons, weights = result["methods"], result["epsilons"], result["weights"]
     ran = pd.DataFrame({"method": [*experiment.methods], "train_size": len(result["X"])})
-    printed = by_column(experiment, spec["options"]["published"], ran)
+    printed = by_column(experiment, spec.options["published"], ran)
     rows, columns = len(methods), len(epsilons)
     shape = {"nrows": rows, "ncols": columns, "sharex": True, "sharey": True, "squeeze": False}
     fig, grid = style.figure(3.1 * columns, 3.1 * rows, **shape)
@@ -129,18 +129,18 @@ def decision_regions(experiment, spec, path):
             )
             _scatter(axes, X, y, result["classes"], size=5)
             accuracy = 100 * ((X @ W).argmax(axis=1) == y).mean()
-            started = experiment.methods[str(method)]["options"].get("pretrain")
+            started = experiment.methods[str(method)].options.get("pretrain")
             theirs = printed["pretrained" if started else "plain"].get(epsilon)
             title = rf"$\varepsilon$ = {epsilon:g}: {accuracy:.4g} %"
             title += "" if theirs is None else f" (printed {theirs:.4g} %)"
             axes.set_title(title, loc="left", fontsize="medium")
             axes.grid(False)
             _frame(axes, limits)
-        title = fill(experiment.methods[str(method)].get("title", str(method)), 24)
+        title = fill(experiment.methods[str(method)].title or str(method), 24)
         grid[row, 0].set_ylabel(f"{title}\n$x_2$")
     for axes in grid[-1]:
         axes.set_xlabel("$x_1$")
-    fig.suptitle(f"{spec['title']} (one draw each, accuracy on its {len(X)} points)")
+    fig.suptitle(f"{spec.title} (one draw each, accuracy on its {len(X)} points)")
     fig.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=8)
     return fig
 
@@ -183,7 +183,7 @@ def moved_boundaries(experiment, spec, path):
     axes.grid(False)
     axes.set_xlabel("$x_1$")
     axes.set_ylabel("$x_2$")
-    axes.set_title(spec["title"], loc="left")
+    axes.set_title(spec.title, loc="left")
     fig.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=2)
     return fig
 

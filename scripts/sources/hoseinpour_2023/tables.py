@@ -23,7 +23,7 @@ def by_column(experiment, name, ran):
     """
     columns = {"plain": {}, "pretrained": {}}
     for value in printed_values.values(experiment, name, ran):
-        started = experiment.methods[value.method]["options"].get("pretrain")
+        started = experiment.methods[value.method].options.get("pretrain")
         epsilon = math.inf if value.epsilon is None else value.epsilon
         columns["pretrained" if started else "plain"][epsilon] = value.value
     return columns
@@ -46,7 +46,7 @@ def pretraining(experiment, spec, frame):
     says "calibrated" if there are published values: data and steps were fitted to these, including the
     private accuracies, so no row counts as a reproduction.
     """
-    options = spec["options"]
+    options = spec.options
     printed = by_column(experiment, options["published"], frame)
     rows = []
     levels = {

@@ -35,23 +35,23 @@ def accuracy_panels(experiment, spec, frame):
     """
     (dataset,) = frame["dataset"].unique()
     counts = read_json(data_path(dataset, "json"))["class_counts"].values()
-    panels = spec["options"]["panels"]
+    panels = spec.options["panels"]
     columns = min(2, len(panels))
     rows = -(-len(panels) // columns)
     fig, grid = style.figure(
         5.2 * columns, 4.3 * rows + 0.5, nrows=rows, ncols=columns, sharey=True, squeeze=False
     )
     printed = {}  # method -> path in the source -> value
-    for value in printed_values.values(experiment, spec["options"]["published"], frame):
-        if value.dataset == (spec["options"]["printed_of"] or dataset):
+    for value in printed_values.values(experiment, spec.options["published"], frame):
+        if value.dataset == (spec.options["printed_of"] or dataset):
             printed.setdefault(value.method, {})[value.path] = value
     # A printed value is drawn once, at the first method compared with it; only `printed_by` repeats it.
     drawn = set()
     for axes, (title, methods) in zip(grid.flat, panels.items(), strict=False):
-        baseline = spec["options"]["baseline"]
+        baseline = spec.options["baseline"]
         _panel(axes, experiment, frame, methods, baseline, max(counts) / sum(counts))
         for method in methods:
-            again = spec["options"]["printed_by"].get(method)
+            again = spec.options["printed_by"].get(method)
             own = printed.get(again or method, {})
             new = own.keys() - (() if again else drawn)
             if new:
@@ -66,7 +66,7 @@ def accuracy_panels(experiment, spec, frame):
         axes.set_ylabel("test accuracy")
     _explain(fig, [axes for axes in grid.flat if axes.get_visible()], grid[-1])
     note = style.replicates(experiment, frame).replace("\n", " ")
-    fig.suptitle(f"{spec['title']}\n{note}", fontsize="large")
+    fig.suptitle(f"{spec.title}\n{note}", fontsize="large")
     return fig
 
 
@@ -109,7 +109,7 @@ def _panel(axes, experiment, frame, methods, baseline, majority):
         y, low, high = (
             1 - rows[column].to_numpy() for column in ("error_mean", "error_high", "error_low")
         )
-        if not experiment.methods[method]["private"]:
+        if not experiment.methods[method].private:
             axes.plot(ends, np.repeat(y[:1], 2), **look | {"marker": ""})
             continue
         # Points are shifted sideways so that error bars do not overlap.

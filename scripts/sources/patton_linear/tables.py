@@ -30,7 +30,7 @@ def printed_accuracy(experiment, spec, frame):
             *(value.dataset, value.method, value.train_size),
             math.inf if value.epsilon is None else value.epsilon,
         ): value
-        for value in printed_values.values(experiment, spec["options"]["published"], frame)
+        for value in printed_values.values(experiment, spec.options["published"], frame)
     }
     rows = []
     for cell in frame.itertuples():

@@ -26,7 +26,7 @@ def printed_curve(experiment, spec, frame):
     source, dataset = facts.read(experiment.source), data_name(frame["dataset"].iloc[0])
     marks = [
         Mark(method, dataset, float(source.look_up(path)), None, int(size))
-        for method, places in spec["options"]["printed"].items()
+        for method, places in spec.options["printed"].items()
         for size, path in places.items()
         if int(size) in set(frame["train_size"])
     ]
@@ -47,7 +47,7 @@ POSITIVE, NEGATIVE, BAND, FLIPPED = "#0072B2", "#E69F00", "#999999", "#000000"
 
 @figure(DATA)
 def plane(experiment, spec, paths):
-    """The data set of spec["datasets"]: the whole plane, and where the separator meets the circle.
+    """The data set that the entry names: the whole plane, and where the separator meets the circle.
 
     The circle bounds rows: its radius is 1. Rings mark points on the wrong side of the separator.
     """
@@ -66,7 +66,7 @@ def plane(experiment, spec, paths):
         axes.set_xlabel(r"$x_1$")
         axes.set_ylabel(r"$x_2$")
     whole.set(xlim=(-1.15, 1.15), ylim=(-1.15, 1.15))
-    whole.set_title(spec["title"], loc="left")
+    whole.set_title(spec.title, loc="left")
     along = np.array([-separator[1], separator[0]])
     reach = 1.6 * max(source.get("band", 0.0), source.get("margin", 0.0), 0.1)
     detail.set(xlim=(along[0] - reach, along[0] + reach), ylim=(along[1] - reach, along[1] + reach))
@@ -143,5 +143,5 @@ def folds(experiment, spec, paths):
     axes.grid(visible=False)
     axes.tick_params(length=0)
     axes.set_xlabel(f"the {rows:,} rows, shuffled once, in {count} parts")
-    axes.set_title(spec["title"], loc="left")
+    axes.set_title(spec.title, loc="left")
     return fig

@@ -28,7 +28,7 @@ def published_errors(experiment, spec, frame):
     """
     printed = {
         (value.dataset, value.method, value.train_size): value.value
-        for value in printed_values.values(experiment, spec["options"]["published"], frame)
+        for value in printed_values.values(experiment, spec.options["published"], frame)
     }
     rows = []
     for at, cells in frame.groupby(["dataset", "method", "train_size"], sort=False):

@@ -7,8 +7,10 @@ from dp.mechanisms import MECHANISMS
 from dp_audit import pairs
 from dp_audit.audit import CONTROLS, check, find, suited
 from dp_privacy.errors import Refused
-from study import canonical, paths
-from study.configuration.config import ConfigError, merge, nearest, read_yaml, validate
+from study import arguments, canonical, paths
+from study.configuration.audit_keys import AttackSettings, AuditSettings
+from study.configuration.config import ConfigError, merge, read_yaml, validate
+from study.configuration.faults import nearest
 
 EXACT = ("objective_perturbation_cm08", "objective_perturbation", "output_perturbation")
 
@@ -27,9 +29,11 @@ class Attack(NamedTuple):
 
 
 class Audits:
-    def __init__(self, values):
-        self.values = values
-        self.mechanisms = values["mechanisms"]
+    """The attacks that `settings` (`AuditSettings`) ask for."""
+
+    def __init__(self, settings):
+        self.settings = settings
+        self.mechanisms = settings.mechanisms
 
     def attacks(self, mechanism=None):
         return [
@@ -37,7 +41,7 @@ class Audits:
             for name, attacks in self.mechanisms.items()
             if mechanism in (None, name)
             for label, attack in attacks.items()
-            for epsilon in attack["epsilons"]
+            for epsilon in attack.epsilons
         ]
 
     def first_attacks(self):
@@ -52,71 +56,72 @@ class Audits:
         `confidence`.
         """
         attack = {
-            "trials": self.values["trials"],
-            "confidence": self.values["confidence"],
+            "trials": self.settings.trials,
+            "confidence": self.settings.confidence,
             "family": len(self.attacks(mechanism)),
-            **self.mechanisms[mechanism][label],
+            **self.mechanisms[mechanism][label].plain(),
         }
         del attack["epsilons"]
         return attack
 
 
-def load(config, experiments=None):
-    """The `Audits` of config/audit.yaml, with the changes in the `audit` section of `config`.
+def load(changes, experiments=None):
+    """The `Audits` of config/audit.yaml, with changes, those of the section `audit` of a configuration.
 
     experiments: if not None, only their mechanisms, the controls, and mechanisms that a study adds or names
     in its config/audit.yaml are attacked.
     """
-    changes, files = config.get("audit") or {}, paths.configuration("audit.yaml")
+    files = paths.configuration("audit.yaml")
     where = " and ".join(map(str, files))
     where += ", with the changes of `audit` in the configuration" if changes else ""
-    shipped, *own = (*map(read_yaml, files), changes)
+    shipped, *own = (*map(read_yaml, files), changes)  # type: ignore[misc]
     attacks = shipped.get("mechanisms")
     attacks = attacks if isinstance(attacks, dict) else {}  # the schema reports other types
     listed, concerned = set(attacks), {*MECHANISMS, *CONTROLS}
     if experiments is not None:
         methods = [method for experiment in experiments for method in experiment.methods.values()]
-        concerned = {method["mechanism"] for method in methods}
-        concerned |= {method["options"]["of"] for method in methods if "of" in method["options"]}
+        concerned = {method.mechanism for method in methods}
+        concerned |= {method.options["of"] for method in methods if "of" in method.options}
         concerned |= {*MECHANISMS.added(), *CONTROLS}
         left_out = {name: attacks.pop(name) for name in listed - concerned}
         own = [_without(change, left_out) for change in own]
     for change in own:
         shipped = merge(shipped, change)
-    values = validate(shipped, "audit", where)
+    values = validate(shipped, AuditSettings, where)
     for name in MECHANISMS:
-        known = listed | values["mechanisms"].keys()
+        known = listed | values.mechanisms.keys()
         if name in concerned - known and find(name).private:
             attacks = _default(name, values)
-            if values["strict"] and name in MECHANISMS.added() and not attacks:
+            if values.strict and name in MECHANISMS.added() and not attacks:
                 raise ConfigError(
                     f"{where}: {name} accepts no pair of `default`, so no attack could refute it: choose "
                     f"pairs for it under `mechanisms`, or leave `strict` out"
                 )
-            values["mechanisms"] |= attacks
+            values.mechanisms |= attacks
     names = [*MECHANISMS, *CONTROLS]
-    for name, attacks in values["mechanisms"].items():
+    for name, attacks in values.mechanisms.items():
         if name not in names:
             raise ConfigError(f"{where}: mechanisms: no mechanism {name!r}{nearest(name, names)}")
         for label, attack in attacks.items():
             key = f"{where}: mechanisms.{name}.{label}"
-            attack.setdefault("pair", label)
+            attack.pair = attack.pair or label
             private = find(name).private
-            if ("epsilons" in attack) != private:
+            if bool(attack.epsilons) != private:
                 problem = (
                     "is missing" if private else f"needs a private mechanism, and {name} is not one"
                 )
                 raise ConfigError(f"{key}: the key 'epsilons' {problem}")
-            attack["epsilons"] = canonical.grid(attack["epsilons"]) if private else [math.inf]
-            if attack["pair"] not in pairs.PAIRS:
-                near = nearest(attack["pair"], list(pairs.PAIRS))
-                raise ConfigError(f"{key}: no pair {attack['pair']!r}{near}")
+            attack.epsilons = canonical.grid(attack.epsilons) if private else [math.inf]
+            if attack.pair not in pairs.PAIRS:
+                near = nearest(attack.pair, list(pairs.PAIRS))
+                raise ConfigError(f"{key}: no pair {attack.pair!r}{near}")
             # If the audit is disabled, each attack is checked only by its own job.
-            for epsilon in attack["epsilons"] if values["enabled"] else ():
+            checked = values.enabled and arguments.can_check()
+            for epsilon in attack.epsilons if checked else ():
                 try:
                     check(
-                        *(find(name), attack["pair"], epsilon, attack["delta"]),
-                        **attack["options"],
+                        *(find(name), attack.pair, epsilon, attack.delta),
+                        **attack.options,
                     )
                 except (ValueError, TypeError) as error:
                     raise ConfigError(f"{key}: {error}") from None
@@ -145,14 +150,14 @@ def _without(change, left_out):
 
 def _default(name, values):
     """{name: attacks} of a mechanism on the default pairs that it accepts; {} if it accepts none."""
-    delta = values["exact"]["delta"] if find(name).delta == "needed" else 0.0
+    delta = values.exact.delta if find(name).delta == "needed" else 0.0
     attacks = {}
-    for pair, epsilons in values["default"].items():
+    for pair, epsilons in values.default.items():
         options = suited(name, pair)
         try:
             for epsilon in epsilons:
                 check(find(name), pair, epsilon, delta, **options)
         except Refused:
             continue
-        attacks[pair] = {"epsilons": epsilons, "delta": delta, "options": options}
+        attacks[pair] = AttackSettings(epsilons=epsilons, delta=delta, options=options)
     return {name: attacks} if attacks else {}

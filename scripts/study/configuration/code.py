@@ -2,28 +2,28 @@
 
 from dp.mechanisms import MECHANISMS
 from study.configuration import kinds, options
+from study.configuration.experiment import Experiment
 from study.dependencies import digest, looks_up_mechanisms
 
 
 def modules_of(method):
     """The modules of a method's mechanism and of the other mechanism that it may run."""
-    name = method["mechanism"]
-    taken = MECHANISMS[name].defaults() | method["options"]
-    return [MECHANISMS.module(each) for each in (name, taken.get("of")) if each]
+    taken = MECHANISMS[method.mechanism].defaults() | method.options
+    return [MECHANISMS.module(each) for each in (method.mechanism, taken.get("of")) if each]
 
 
-def mechanism_modules(experiment):
+def mechanism_modules(experiment: Experiment):
     return sorted(
         {module for method in experiment.methods.values() for module in modules_of(method)}
     )
 
 
-def of_entry(experiment, section, name, script):
-    entry = experiment.values[section][name]
-    loaded = [kinds.SECTIONS[section][entry["kind"]].module]
+def of_entry(experiment: Experiment, section, name, script):
+    entry = experiment.section(section)[name]
+    loaded = [kinds.SECTIONS[section][entry.kind].module]
     if looks_up_mechanisms(script, *loaded):
         loaded += mechanism_modules(experiment)
-        loaded += map(MECHANISMS.module, _named_mechanisms(entry["options"]))
+        loaded += map(MECHANISMS.module, _named_mechanisms(entry.options))
     return digest(script, *sorted(set(loaded)))
 
 
@@ -35,12 +35,12 @@ def _named_mechanisms(value):
     return [value] if isinstance(value, str) and value in MECHANISMS else []
 
 
-def modules_of_checks(experiment, section):
+def modules_of_checks(experiment: Experiment, section):
     """The modules that the checks of a section load by name."""
     modules = set()
-    entries = experiment.values[section].values()
-    for check in (check for entry in entries for check in entry.get("checks", ())):
-        kind = kinds.CHECKS[check["kind"]]
-        named = options.named(kind.options, check["options"], options.Mechanism)
+    entries = experiment.section(section).values()
+    for check in (check for entry in entries for check in entry.checks or ()):
+        kind = kinds.CHECKS[check.kind]
+        named = options.named(kind.options, check.options, options.Mechanism)
         modules |= {kind.module, *map(MECHANISMS.module, named)}
     return sorted(modules)

@@ -7,15 +7,17 @@ from pathlib import Path
 from dp.mechanisms import MECHANISMS
 from study import paths
 from study.configuration import kinds, readings, sizes, sources
+from study.configuration.data_set_keys import DataSets, Files
+from study.configuration.faults import nearest
 from study.configuration.resolve import experiment
+from study.configuration.run_keys import Configuration
+from study.configuration.section import NAME, plain
 from study.configuration.validation import (
-    NAME,
     ConfigError,
     check_text_numbers,
     follow,
     in_file,
     merge,
-    nearest,
     origin,
     problem,
     read_yaml,
@@ -37,7 +39,7 @@ SIMULATIONS = {
     "signs": ("rows", "columns", "true_columns", "strength"),
 }
 # Kind of simulation -> optional keys besides "holdout".
-OPTIONAL = dict.fromkeys(SIMULATIONS, ("data_replicates",))
+OPTIONAL: dict[str, tuple[str, ...]] = dict.fromkeys(SIMULATIONS, ("data_replicates",))
 OPTIONAL["linear"] += ("outliers", "degrees")
 
 
@@ -49,10 +51,10 @@ def load(config, files=(), other="--config", only=None):
     merged file (`workflow.configfiles`) that has the key, or `other`.
     """
     # Read the files again, because Snakemake's merge hides duplicate keys.
-    files = {file: read_yaml(file) for file in files}
+    files, merged = {file: read_yaml(file) for file in files}, config
 
     def where(path=()):
-        return origin(path, files, config, other)
+        return origin(path, files, merged, other)
 
     _check_together(files, where)
     _import_mechanisms()
@@ -60,17 +62,16 @@ def load(config, files=(), other="--config", only=None):
     available = sources.experiment_files()
     shipped = read_yaml(SHIPPED / "config.yaml")
     own = _own(available)
-    config = validate(
-        _over(shipped | ({"experiments": own} if own else {}), config), "config", where
-    )
-    datasets, config["files"] = _datasets()
-    for key in ("experiments", "settings"):
-        for name in config[key]:
+    merged = _over(shipped | ({"experiments": own} if own else {}), config)
+    config = validate(merged, Configuration, where)
+    datasets, config.files = _datasets()
+    for key, names in (("experiments", config.experiments), ("settings", config.settings)):
+        for name in names:
             if name not in available:
                 source = where([key, name] if key == "settings" else [key])
                 raise problem(source, key, f"no experiment {name!r}{nearest(name, available)}")
     configured = sources.experiments() if only is None else only
-    chosen = [name for name, taken in config["sizes"].items() if taken]
+    chosen = [name for name, taken in config.sizes.items() if taken]
     for name in chosen:
         if not any(name in own_sizes for _, own_sizes, _ in configured.values()):
             every = configured if only is None else sources.experiments()
@@ -90,12 +91,12 @@ def load(config, files=(), other="--config", only=None):
         value, own, origin_of = configured[name]
         experiments[name] = experiment(name, value, origin_of, datasets)
         layers = [(in_file(f"{path}: sizes.{size}"), own[size]) for size in chosen if size in own]
-        if config["settings"].get(name):
+        if config.settings.get(name):
 
             def in_settings(path=(), name=name):
                 return f"{where(['settings', name, *path])}: settings.{name}"
 
-            layers.append((in_settings, config["settings"][name]))
+            layers.append((in_settings, config.settings[name]))
         if layers:
             gone, file = set(), experiments[name]
             for _, changes in layers:
@@ -105,7 +106,7 @@ def load(config, files=(), other="--config", only=None):
                 gone |= {key for key, method in methods.items() if method is None}
             origin_of = _last(layers)
             experiments[name] = experiment(name, value, origin_of, datasets, gone)
-            experiments[name].values["smaller"] = sizes.smaller(experiments[name], file)
+            experiments[name].smaller = sizes.smaller(experiments[name], file)
         read |= readings.derived(experiments[name], value, origin_of, datasets)
     return config, experiments | read, datasets
 
@@ -184,9 +185,9 @@ def _rule_names():
 def _datasets():
     files, datasets, places = {}, {}, {}
     for path in paths.configuration("files.yaml"):
-        files |= validate(read_yaml(path), "files", path)
+        files |= plain(validate(read_yaml(path), Files, path))
     for path in paths.configuration("datasets.yaml"):
-        own = validate(read_yaml(path), "datasets", path)
+        own = plain(validate(read_yaml(path), DataSets, path))
         datasets |= own
         places |= dict.fromkeys(own, path)
     for name, entry in datasets.items():
@@ -219,7 +220,10 @@ def _datasets():
                 for column, pair in (options or {}).items():
                     if step_name.startswith("scale_") and not _is_pair(pair):
                         raise problem(file, f"{key}.{column}", "must be two numbers: [a, b]")
-        for column, (low, high) in entry.get("bounds", {}).items():
+        for column, pair in entry.get("bounds", {}).items():
+            if isinstance(pair, dict):  # a release finds it
+                continue
+            low, high = pair
             if not low < high:
                 text = f"must be [low, high] with low < high, not [{low}, {high}]"
                 raise problem(file, f"{name}.bounds.{column}", text)

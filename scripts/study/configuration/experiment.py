@@ -2,11 +2,30 @@
 
 import json
 import math
+from functools import cache
 from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import TypeAdapter
 
 from dp_privacy.accounting import rule_delta
 from study import canonical, lambdas, paths
 from study.configuration.cell import Cell
+from study.configuration.experiment_keys import (
+    Comparison,
+    Entry,
+    ExperimentFile,
+    Family,
+    Lambda,
+    LambdaTable,
+    LeftOpen,
+    Method,
+    Search,
+    Statement,
+    Sweep,
+    Tune,
+)
+from study.configuration.section import Section
 from study.jobs.files import read_json
 
 
@@ -62,22 +81,82 @@ class Part(dict):
         return super().get(key, default)
 
 
-class Experiment:
-    """A resolved experiment. The keys of its configuration are read-only attributes.
+FIELDS = {(field.alias or name): name for name, field in ExperimentFile.model_fields.items()}
+KEYS = {name: key for key, name in FIELDS.items()}
 
-    folder: the results' folder, below the root of all results; by default, `name`.
+
+@cache
+def _type(key):
+    field = ExperimentFile.model_fields[FIELDS[key]]
+    kind = Annotated[field.annotation, *field.metadata] if field.metadata else field.annotation
+    return TypeAdapter(kind)
+
+
+def typed(values):
+    """Values of an experiment's keys, as JSON has them, as objects of their classes."""
+    return {key: value and _type(key).validate_python(value) for key, value in values.items()}
+
+
+def _plain(value):
+    if isinstance(value, Section):
+        return value.plain()
+    raise TypeError(f"{type(value).__name__} is not part of a configuration")
+
+
+class Experiment:
+    """A resolved experiment. The keys of its configuration are attributes; None if not given.
+
+    values: key -> value, as JSON has it, or as an object of `study.configuration.experiment_keys`. folder:
+    the results' folder, below the root of all results; by default, `name`.
     """
 
-    def __init__(self, name, values, folder=None):
+    title: str
+    source: str | None
+    datasets: list[str]
+    folds: int | None
+    divisions: int | None
+    simulations: int | None
+    subsets: str | None
+    labels: str | None
+    draws: str | None
+    restarts: int
+    lambda_: Lambda | None
+    lambda_published: float | LambdaTable | None
+    searches: dict[str, Search]
+    tune: Tune | None
+    recommends: bool | list[str] | None
+    methods: dict[str, Method]
+    sweeps: dict[str, Sweep]
+    analyses: dict[str, Entry]
+    tables: dict[str, Entry]
+    figures: dict[str, Entry]
+    published: dict[str, Comparison]
+    readings: dict[str, LeftOpen]
+    together: list[list[str]]
+    claims: dict[str, Statement]
+    defects: dict[str, Statement]
+    families: dict[str, Family] | None
+    smaller: list[str] | None
+
+    def __init__(self, name: str, values: dict[str, Any], folder: str | None = None):
         self.name = name
-        self.values = values
+        self.values = values if isinstance(values, Part) else typed(values)
         self.folder = folder or name
 
-    def __getattr__(self, key):
-        try:
-            return self.values[key]
-        except KeyError:
-            raise AttributeError(f"experiment {self.name} has no {key!r}") from None
+    def __getattr__(self, name):
+        if name not in KEYS:
+            raise AttributeError(f"an experiment has no {name!r}")
+        return self.values.get(KEYS[name])
+
+    def __setattr__(self, name, value):
+        if name in KEYS:
+            self.values |= typed({KEYS[name]: value})
+        else:
+            super().__setattr__(name, value)
+
+    def section(self, name: str) -> dict[str, Any]:
+        """The entries of a section, such as "tables" or "claims"."""
+        return self.values[name]
 
     @staticmethod
     def from_json(text):
@@ -85,10 +164,14 @@ class Experiment:
         values = json.loads(text)
         name, folder = values.pop("name"), values.pop("folder", None)
         reading, keys = values.pop("reading", None), values.pop("keys", None)
-        values = values if keys is None else Part(values, keys)
+        values = values if keys is None else Part(typed(values), keys)
         if reading is None:
             return Experiment(name, values, folder)
         return Reading(name, values, folder, **reading)
+
+    def settings(self) -> dict[str, Any]:
+        """All keys and values, as JSON has them."""
+        return json.loads(json.dumps(self.values, default=_plain))
 
     def to_json(self, *keys):
         """One line of JSON with the values of those `keys` that exist or, without `keys`, with all values.
@@ -97,7 +180,7 @@ class Experiment:
         """
         part = {key: self.values[key] for key in keys if key in self.values}
         part = {"keys": keys} | part if keys else self.values
-        return json.dumps(self.named() | self.about() | part)
+        return json.dumps(self.named() | self.about() | part, default=_plain)
 
     def about(self, cells=True):
         """What a reading's JSON has besides an experiment's. cells: whether to list its cells."""
@@ -110,11 +193,11 @@ class Experiment:
         part |= {other: {} for other in NAMED.values()}
         part[section] = {name: entry}
         for key, other in NAMED.items():
-            named = entry.get(key) or entry["options"].get(key) or []
+            named = getattr(entry, key, None) or entry.options.get(key) or []
             for label in [named] if isinstance(named, str) else named:
                 part[other][label] = self.values[other][label]
         keys = {"keys": list(part | dict.fromkeys(SHARED))}
-        return json.dumps(self.named() | self.about(cells=False) | keys | part)
+        return json.dumps(self.named() | self.about(cells=False) | keys | part, default=_plain)
 
     def named(self):
         return {"name": self.name} | ({"folder": self.folder} if self.folder != self.name else {})
@@ -130,16 +213,16 @@ class Experiment:
             for dataset in self.datasets:
                 if dataset not in (datasets or self.datasets):
                     continue
-                if dataset not in spec.get("datasets", self.datasets):
+                if dataset not in (spec.datasets or self.datasets):
                     continue
                 for method in self.methods:
                     if method not in (methods or self.methods):
                         continue
-                    if method not in spec.get("methods", self.methods):
+                    if method not in (spec.methods or self.methods):
                         continue
-                    private = self.methods[method]["private"]
-                    for size in spec["train_sizes"]:
-                        for epsilon in spec["epsilons"] if private else [math.inf]:
+                    private = self.methods[method].private
+                    for size in spec.train_sizes:
+                        for epsilon in spec.epsilons if private else [math.inf]:
                             cells[Cell(dataset, method, size, epsilon)] = None
         order = {name: k for k, name in enumerate([*self.datasets, *self.methods])}
         return sorted(cells, key=lambda c: (order[c.dataset], order[c.method], c[2:]))
@@ -153,32 +236,32 @@ class Experiment:
         return self
 
     def repeated(self, count):
-        return "divisions" if count == self.values.get("divisions") else "data sets"
+        return "divisions" if count == self.divisions else "data sets"
 
     def trained_rows(self, cell):
         """The smallest number of training rows over a cell's folds."""
-        if self.values.get("subsets") != "whole":
+        if self.subsets != "whole":
             return cell.train_size
         return cell.train_size - -(-cell.train_size // self.folds)
 
     def varied(self):
         """The options that families of methods vary, perhaps including `lambda`."""
-        families = self.values.get("families", {}).values()
-        return list(dict.fromkeys(name for family in families for name in family["vary"]))
+        families = (self.families or {}).values()
+        return list(dict.fromkeys(name for family in families for name in family.vary))
 
     def all_datasets(self):
         """The names of all data sets, including those that only figures or analyses use."""
-        sections = (self.values[key] for key in ("tables", "figures", "analyses"))
+        sections = (self.tables, self.figures, self.analyses)
         entries = [entry for section in sections for entry in section.values()]
-        return {name for entry in (self.values, *entries) for name in entry.get("datasets", ())}
+        return {name for entry in (self, *entries) for name in entry.datasets or ()}
 
     def recommended_cells(self):
-        sweeps = self.values.get("recommends")
+        sweeps = self.recommends
         return self.cells(sweeps if isinstance(sweeps, list) else None) if sweeps else []
 
     def entry_cells(self, spec):
         """The cells that a table or figure shows. A reading's cells include the main experiment's."""
-        return self.plain().cells(spec["sweep"], spec.get("datasets"), spec.get("methods"))
+        return self.plain().cells(spec.sweep, spec.datasets, spec.methods)
 
     def trained_paths(self, cells):
         """The files needed to train these cells: see `inputs.TRAINED`."""
@@ -213,12 +296,12 @@ class Experiment:
         return self.folder
 
     def delta(self, label, size):
-        delta = self.methods[label]["delta"]
+        delta = self.methods[label].delta
         return {"rule": rule_delta(size), "squared": size**-2.0}.get(delta, delta)
 
     def regularisation(self, settings, dataset, size, epsilon=math.inf):
         """How a method or fit gets lambda at a training size, as an object of `study.lambdas`."""
-        lam = settings["lambda"]
+        lam = settings.lambda_
         if lam == "rule":
             return lambdas.ByRule()
         if lam == "selected":
@@ -226,14 +309,14 @@ class Experiment:
         if lam == "tuned":
             return lambdas.Chosen(self.tuned_path(dataset, "json"))
         if lam == "searched":
-            return lambdas.Chosen(self.search_path(settings["search"], dataset, size, epsilon))
+            return lambdas.Chosen(self.search_path(settings.search, dataset, size, epsilon))
         if lam == "published":
             table = self.lambda_published
-            if size not in table["train_sizes"]:
+            if size not in table.train_sizes:
                 raise ValueError(
                     f"lambda is 'published' but lambda_published has none for {size} rows"
                 )
-            lam = table["lambdas"][table["train_sizes"].index(size)]
+            lam = table.lambdas[table.train_sizes.index(size)]
         return lambdas.Stated(lam)
 
     def lambda_of(self, cell):
@@ -242,60 +325,57 @@ class Experiment:
 
     def search_path(self, name, dataset, size, epsilon=math.inf, suffix="json"):
         """The file with a search's choice (json), or with all candidates' errors (csv)."""
-        private = self.methods[self.searches[name]["method"]]["private"]
+        private = self.methods[self.searches[name].method].private
         epsilon = canonical.epsilon(epsilon if private else math.inf)
         where = {"search": name, "dataset": dataset, "size": size, "epsilon": epsilon}
         return paths.SEARCH(suffix, experiment=self._searched_in(), **where)
 
     def cell_search_path(self, cell, suffix="csv"):
-        search = self.methods[cell.method]["search"]
+        search = self.methods[cell.method].search
         return self.search_path(search, cell.dataset, cell.train_size, cell.epsilon, suffix)
 
     @property
     def repetitions(self):
-        return "folds" if "folds" in self.values else "simulations"
+        return "folds" if self.folds else "simulations"
 
     def split(self, method=None, first=None):
         """A job's arguments: how to divide rows, how labels enter the loss, and whose draws to use.
 
         first: the maximum number of simulations.
         """
-        key = self.repetitions
-        count = self.methods.get(method, {}).get(key, self.values[key])
-        words = [f"--{key} {min(count, first or count) if key == 'simulations' else count}"]
-        if "divisions" in self.values:
-            words.append(f"--divisions {self.values['divisions']}")
-        words += ["--whole"] * (self.values.get("subsets") == "whole")
-        zero = {"zero_one": -1, "one_zero": 1}.get(self.values.get("labels"))
+        if self.folds:
+            words = [f"--folds {self.folds}"]
+        else:
+            own = self.methods[method].simulations if method in self.methods else None
+            count = own or self.simulations
+            words = [f"--simulations {min(count, first or count)}"]
+        if self.divisions:
+            words.append(f"--divisions {self.divisions}")
+        words += ["--whole"] * (self.subsets == "whole")
+        zero = {"zero_one": -1, "one_zero": 1}.get(self.labels)
         words += [f"--zero={zero}"] if zero else []
-        draws = self.values.get("draws", "own")
+        draws = self.draws or "own"
         words += [f"--{draws}"] * (draws != "own")
         return " ".join(words)
 
     def analysis_path(self, name):
-        return paths.ANALYSIS(self.analyses[name]["suffix"], experiment=self.folder, name=name)
+        return paths.ANALYSIS(self.analyses[name].suffix, experiment=self.folder, name=name)
 
     def fit_label(self, label):
         """The name of a method's non-private fit, which other methods may share; None without a fit."""
-        fit = self.methods[label]["fit"]
+        method = self.methods[label]
+        fit = method.fit
         if fit is None:
             return None
-        options = (
-            f"{key}={canonical.number(fit['options'][key])}" for key in sorted(fit["options"])
-        )
-        lam = self.methods[label]["lambda"]
-        lam = self.methods[label]["search"] if lam == "searched" else lam
+        options = (f"{key}={canonical.number(fit.options[key])}" for key in sorted(fit.options))
+        lam = method.search if method.lambda_ == "searched" else method.lambda_
         lam = lam if isinstance(lam, str) else canonical.epsilon(lam)
-        return "-".join([fit["name"], *options, f"lambda={lam}"])
+        return "-".join([fit.name, *options, f"lambda={lam}"])
 
     def fits(self):
+        """Label of a fit -> a method that has it."""
         return {
-            self.fit_label(label): {
-                **method["fit"],
-                **{key: method[key] for key in ("lambda", "search") if key in method},
-            }
-            for label, method in self.methods.items()
-            if method["fit"]
+            self.fit_label(label): method for label, method in self.methods.items() if method.fit
         }
 
     def fit_path(self, cell):

@@ -8,19 +8,24 @@ from dp.mechanisms import MECHANISMS
 from dp.rows import simulation_rows, smallest_training_fold
 from study import arguments, lambdas
 from study.configuration import kinds
+from study.configuration.experiment import Experiment
 from study.data import origins, units
 
-_ACCEPTED = set()  # settings that `_check_mechanisms` has accepted
+_ACCEPTED: set[tuple] = set()  # settings that `_check_mechanisms` has accepted
 
 
-def check(experiment, fail, datasets):
+def check(experiment: Experiment, fail, datasets):
     """Raise unless all checks pass. datasets: name -> configuration."""
-    if experiment.values.get("subsets") == "whole" and "folds" not in experiment.values:
+    if experiment.subsets == "whole" and not experiment.folds:
         raise fail("subsets", "'whole' is for folds, not for simulations")
-    divisions = experiment.values.get("divisions")
-    if divisions and "folds" not in experiment.values:
+    divisions = experiment.divisions
+    if divisions and not experiment.folds:
         raise fail("divisions", "is for folds: simulations divide the rows anew already")
     for name in experiment.datasets:
+        try:
+            origins.check_bounds(datasets[name])
+        except ValueError as error:
+            raise fail("datasets", f"{name}: {error}") from None
         if divisions and datasets[name]["source"].get("data_replicates") == divisions:
             text = f"{name} is {divisions} data sets from one distribution: choose another number"
             raise fail("divisions", text)
@@ -33,9 +38,9 @@ def check(experiment, fail, datasets):
     _check_public(experiment, fail, datasets)
 
 
-def _check_classes(experiment, fail, datasets):
+def _check_classes(experiment: Experiment, fail, datasets):
     for cell in experiment.cells():
-        mechanism = experiment.methods[cell.method]["mechanism"]
+        mechanism = experiment.methods[cell.method].mechanism
         if origins.many_classes(datasets[cell.dataset]) and not MECHANISMS[mechanism].multiclass:
             raise fail(
                 f"methods.{cell.method}",
@@ -44,41 +49,41 @@ def _check_classes(experiment, fail, datasets):
             )
 
 
-def _check_targets(experiment, fail, datasets):
+def _check_targets(experiment: Experiment, fail, datasets):
     counts = [
         name for name in experiment.datasets if datasets[name].get("target", {}).get("counts")
     ]
-    if counts and (experiment.values.get("tune") or experiment.searches):
+    if counts and (experiment.tune or experiment.searches):
         raise fail(
-            "tune" if experiment.values.get("tune") else "searches",
+            "tune" if experiment.tune else "searches",
             f"the target of {counts[0]} is a count, and neither tuning nor searches have a metric for "
             f"counts: state lambda and the options, or leave out the data set",
         )
     numbers = [name for name in experiment.datasets if "target" in datasets[name]]
-    tune = experiment.values.get("tune")
+    tune = experiment.tune
     if not numbers or not tune:
         return
-    if not losses.get(tune["loss"]).residual:
+    if not losses.get(tune.loss).residual:
         known = [name for name, loss in losses.LOSSES.items() if loss.residual]
         raise fail(
             "tune.loss",
-            f"{tune['loss']} is for classes, and the target of {numbers[0]} is a number: give one of "
+            f"{tune.loss} is for classes, and the target of {numbers[0]} is a number: give one of "
             f"{', '.join(known)}",
         )
 
 
-def _check_public(experiment, fail, datasets):
+def _check_public(experiment: Experiment, fail, datasets):
     for cell in experiment.cells():
         has = origins.has_public_rows(datasets[cell.dataset])
-        search = experiment.methods[cell.method].get("search")
+        search = experiment.methods[cell.method].search
         holdout = datasets[cell.dataset]["source"].get("holdout")
-        if search and experiment.searches[search]["rows"] == "public" and not (has or holdout):
+        if search and experiment.searches[search].rows == "public" and not (has or holdout):
             raise fail(
                 f"searches.{search}.rows",
                 f"{cell.dataset} has neither public nor holdout rows: give it a public_share, or leave it "
                 f"out of the sweeps of {cell.method}",
             )
-        if experiment.methods[cell.method]["options"].get("pretrain") and not has:
+        if experiment.methods[cell.method].options.get("pretrain") and not has:
             raise fail(
                 f"methods.{cell.method}",
                 f"pretrain needs public rows, and {cell.dataset} has none: give it a public_share, "
@@ -86,14 +91,14 @@ def _check_public(experiment, fail, datasets):
             )
 
 
-def _check_sizes(experiment, fail, datasets):
+def _check_sizes(experiment: Experiment, fail, datasets):
     for sweep_name, sweep in experiment.sweeps.items():
-        largest = sweep["train_sizes"][-1]
-        for dataset in sweep.get("datasets", experiment.datasets):
+        largest = sweep.train_sizes[-1]  # type: ignore[index]
+        for dataset in sweep.datasets or experiment.datasets:
             rows = origins.prepared_rows(datasets[dataset])
             if rows is None:
                 continue
-            if "simulations" in experiment.values:
+            if experiment.simulations:
                 has_test = "test_images" in datasets[dataset]["source"].get("idx", {})
                 limit = simulation_rows(rows, has_test)
                 of = f"{rows} rows, {rows - limit} to test on"
@@ -102,8 +107,8 @@ def _check_sizes(experiment, fail, datasets):
                     "folds", f"{dataset} has {rows} rows, fewer than {experiment.folds} folds"
                 )
             else:
-                limit = smallest_training_fold(rows, experiment.folds)
-                if experiment.values.get("subsets") == "whole":
+                limit = smallest_training_fold(rows, experiment.folds)  # type: ignore[arg-type]
+                if experiment.subsets == "whole":
                     limit = rows
                 of = f"{rows} rows in {experiment.folds} folds"
             if largest > limit:
@@ -111,8 +116,8 @@ def _check_sizes(experiment, fail, datasets):
                     f"sweeps.{sweep_name}.train_sizes",
                     f"{largest} is more than the {limit} training rows of {dataset} ({of})",
                 )
-    if "tune" in experiment.values:
-        folds = experiment.tune["folds"]
+    if experiment.tune:
+        folds = experiment.tune.folds
         for dataset in experiment.datasets:
             source = datasets[dataset]["source"]
             rows = source.get("holdout") or origins.prepared_rows(datasets[dataset])
@@ -120,44 +125,47 @@ def _check_sizes(experiment, fail, datasets):
                 raise fail("tune.folds", f"{dataset} has {rows} rows to tune on, not {folds} folds")
 
 
-def _check_entries(experiment, fail):
+def _check_entries(experiment: Experiment, fail):
     for section in kinds.SECTIONS:
-        for name, entry in experiment.values[section].items():
-            if "sweep" in entry and not experiment.entry_cells(entry):
-                text = f"the sweep {entry['sweep']!r} runs none of its data sets and methods"
+        for name, entry in experiment.section(section).items():
+            if entry.sweep and not experiment.entry_cells(entry):
+                text = f"the sweep {entry.sweep!r} runs none of its data sets and methods"
                 raise fail(f"{section}.{name}", text)
 
 
-def _check_units(experiment, fail, datasets):
+def _check_units(experiment: Experiment, fail, datasets):
     """Refuse regression tables of data sets whose preparation loses the coefficients' units."""
     for name, entry in experiment.analyses.items():
-        if entry["kind"] != "regression":
+        if entry.kind != "regression":
             continue
-        for dataset in entry.get("datasets", experiment.datasets):
+        for dataset in entry.datasets or experiment.datasets:
             values = datasets[dataset]
             problem = units.of_entry(values)
             if problem:
                 raise fail(f"analyses.{name}", f"{dataset}: {problem}")
             try:
-                units.references(values.get("categories", {}), entry["options"]["reference"])
+                units.references(values.get("categories", {}), entry.options["reference"])
             except ValueError as error:
                 raise fail(f"analyses.{name}.options", str(error)) from None
 
 
-def _check_mechanisms(experiment, fail, datasets):
+def _check_mechanisms(experiment: Experiment, fail, datasets):
+    if not arguments.can_check():
+        return
     facts = {name: origins.public_facts(datasets[name]) for name in experiment.datasets}
     known = {name: repr(fact) for name, fact in facts.items()}
     for cell in experiment.cells():
         method = experiment.methods[cell.method]
-        mechanism = MECHANISMS[method["mechanism"]]
+        mechanism = MECHANISMS[method.mechanism]
         try:
-            meta, options, size = facts[cell.dataset], method["options"], cell.train_size
+            meta, options, size = facts[cell.dataset], method.options, cell.train_size
             settings = {"epsilon": cell.epsilon, "delta": experiment.delta(cell.method, size)}
             lam = experiment.regularisation(method, cell.dataset, size, cell.epsilon)
             key = (mechanism, repr(options), size, *settings.values(), lam, known[cell.dataset])
             if key in _ACCEPTED:
                 continue
-            lam = lambdas.Stated(1.0) if lam.file else lam  # a job will choose lambda
+            # A job will choose lambda.
+            lam = lambdas.Stated(1.0) if lam.file else lam  # type: ignore[call-arg]
             lam, options = arguments.chosen(lam, mechanism, meta, size, options, **settings)
             arguments.check(mechanism, meta, size, options, **settings, lam=lam)
             _ACCEPTED.add(key)

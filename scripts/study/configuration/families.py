@@ -9,6 +9,7 @@ import json
 import re
 
 from study import canonical
+from study.configuration.experiment_keys import Family, Method
 
 
 def expand(grid):
@@ -34,8 +35,8 @@ def spelled(value):
 
 def labels(name, method):
     """(label, varied values) of every method that an entry of `methods` stands for."""
-    vary = method.get("vary", {})
-    template = method.get("label", name + "".join(f"_{key}{{{key}}}" for key in vary))
+    vary = method.vary or {}
+    template = method.label or name + "".join(f"_{key}{{{key}}}" for key in vary)
     members = []
     for lam, options in expand(vary):
         values = {key: lam if key == "lambda" else options[key] for key in vary}
@@ -55,33 +56,33 @@ def resolve(value, without, fail):
     value: the validated configuration, which also gets the key "families". without: labels of members
     that an overlay removes.
     """
-    methods, members, families = value["methods"], {}, {}
+    methods, members, families = value.methods, {}, {}
     for name, method in methods.items():
         for label, varied in labels(name, method):
             if label in without:
                 continue
-            if "vary" in method:
+            if method.vary:
                 _check_label(name, label, method, members, methods, fail)
                 families.setdefault(name, []).append(label)
                 members[label] = _member(method, name, varied)
             else:
                 members[label] = method
     if families:
-        value["families"] = {
-            name: {"vary": list(methods[name]["vary"]), "title": methods[name].get("title")}
-            | {"members": own}
+        value.families = {
+            name: Family(vary=list(methods[name].vary), title=methods[name].title, members=own)
             for name, own in families.items()
         }
-    value["methods"] = members
-    for entries in (value[s].values() for s in ("sweeps", "tables", "figures", "analyses")):
-        for entry in entries:
-            options = entry.get("options", {})
-            for place, key in ((entry, "methods"), (options, "plain"), (options, "pretrained")):
-                if key in place:
-                    place[key] = named(place[key], members)
+    value.methods = members
+    for entries in (value.sweeps, value.tables, value.figures, value.analyses):
+        for entry in entries.values():
+            if entry.methods:
+                entry.methods = named(entry.methods, members)
+            options = getattr(entry, "options", {})
+            for key in {"plain", "pretrained"} & options.keys():
+                options[key] = named(options[key], members)
             panels = options.get("panels")
-            for title in panels if isinstance(panels, dict) else ():
-                panels[title] = named(panels[title], members)
+            if isinstance(panels, dict):
+                options["panels"] = {title: named(panels[title], members) for title in panels}
 
 
 def named(methods, labels):
@@ -96,7 +97,7 @@ def named(methods, labels):
 
 def _check_label(name, label, method, members, methods, fail):
     key = f"methods.{name}"
-    unknown = [each for each in re.findall(r"{(.*?)}", label) if each not in method["vary"]]
+    unknown = [each for each in re.findall(r"{(.*?)}", label) if each not in method.vary]
     if unknown:
         raise fail(f"{key}.label", f"names {{{unknown[0]}}}, which is not varied")
     if not re.search(r"^[A-Za-z0-9][A-Za-z0-9_]*$", label):
@@ -107,17 +108,15 @@ def _check_label(name, label, method, members, methods, fail):
         raise fail(
             key,
             f"makes the label {label!r}, which another method has: give it a 'label' that tells "
-            f"them apart, such as {name}_{'_'.join(f'{{{each}}}' for each in method['vary'])}",
+            f"them apart, such as {name}_{'_'.join(f'{{{each}}}' for each in method.vary)}",
         )
 
 
 def _member(method, name, values):
-    settings = {
-        key: value for key, value in method.items() if key not in ("vary", "label", "title")
-    }
-    title = method.get("title", "")
+    settings = {k: v for k, v in method.mapping().items() if k not in ("vary", "label", "title")}
+    title = method.title or ""
     if any(f"{{{key}}}" in title for key in values):
         settings["title"] = _filled(title, values, shown)
     lam = {key: value for key, value in values.items() if key == "lambda"}
     varied = {key: value for key, value in values.items() if key != "lambda"}
-    return {"mechanism": name} | settings | lam | {"options": varied | method["options"]}
+    return Method(**{"mechanism": name} | settings | lam | {"options": varied | method.options})

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from study import paths
+from study.configuration.experiment import Experiment
 
 
 class Inputs(NamedTuple):
@@ -25,49 +26,49 @@ class Inputs(NamedTuple):
     frame: str | None = None
     choice: bool = False
 
-    def files(self, experiment, entry):
+    def files(self, experiment: Experiment, entry):
         paths = [*self.paths(experiment, entry).values()]
         return [*paths, *(str(Path(path).with_suffix(".json")) for path in paths if self.choice)]
 
 
-def _runs(experiment, entry):
+def _runs(experiment: Experiment, entry):
     return {cell: experiment.run_path(cell) for cell in experiment.entry_cells(entry)}
 
 
-def _results(experiment, entry):
+def _results(experiment: Experiment, entry):
     return {"": paths.CELLS(experiment=experiment.folder)}
 
 
-def _analysis(experiment, entry):
-    if entry.get("analysis") in experiment.analyses:
-        return {"": experiment.analysis_path(entry["analysis"])}
-    if entry.get("table") in experiment.tables:
-        return {"": paths.TABLE(experiment=experiment.folder, name=entry["table"])}
+def _analysis(experiment: Experiment, entry):
+    if entry.analysis in experiment.analyses:
+        return {"": experiment.analysis_path(entry.analysis)}
+    if getattr(entry, "table", None) in experiment.tables:
+        return {"": paths.TABLE(experiment=experiment.folder, name=entry.table)}
     return {}
 
 
-def _data(experiment, entry):
-    return {name: paths.DATA(dataset=name) for name in entry.get("datasets", experiment.datasets)}
+def _data(experiment: Experiment, entry):
+    return {name: paths.DATA(dataset=name) for name in entry.datasets or experiment.datasets}
 
 
-def _tuning(experiment, entry):
-    wanted = entry.get("datasets", experiment.datasets)
+def _tuning(experiment: Experiment, entry):
+    wanted = entry.datasets or experiment.datasets
     return {name: experiment.tuned_path(name) for name in experiment.datasets if name in wanted}
 
 
-def _fits(experiment, entry):
+def _fits(experiment: Experiment, entry):
     return {cell: experiment.fit_path(cell) for cell in experiment.entry_cells(entry)}
 
 
-def _searches(experiment, entry):
+def _searches(experiment: Experiment, entry):
     return {cell: experiment.cell_search_path(cell) for cell in experiment.entry_cells(entry)}
 
 
-def _trained(experiment, entry):
+def _trained(experiment: Experiment, entry):
     return experiment.trained_paths(experiment.entry_cells(entry))
 
 
-def _nothing(experiment, entry):
+def _nothing(experiment: Experiment, entry):
     return {}
 
 

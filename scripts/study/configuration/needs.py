@@ -6,7 +6,7 @@ from typing import NamedTuple
 from study import paths
 from study.configuration import inputs, kinds, options
 from study.configuration.cell import Cell
-from study.configuration.experiment import data_path
+from study.configuration.experiment import Experiment, data_path
 from study.configuration.printed_values import expand
 
 
@@ -17,30 +17,42 @@ class Decided(NamedTuple):
     claims: list
 
 
-def comparisons(experiment):
+class Chosen(NamedTuple):
+    """What a check reads, as an entry of tables and figures says it."""
+
+    sweep: object
+    analysis: str | None
+    table: str | None
+    datasets: list | None
+    methods: list | None
+
+
+def chosen(check):
+    taken = check.options.get
+    return Chosen(taken("sweep"), check.analysis, check.table, taken("datasets"), taken("methods"))
+
+
+def comparisons(experiment: Experiment):
     """The names of `published` entries that are compared with cells, not with analyses or tables."""
     return [
-        name
-        for name, spec in experiment.published.items()
-        if not spec.get("analysis") and not spec.get("table")
+        name for name, spec in experiment.published.items() if not spec.analysis and not spec.table
     ]
 
 
-def claims(experiment):
+def claims(experiment: Experiment):
     """The ids of claims that are decided only by this experiment's cells."""
     return [
         name
         for name, entry in experiment.claims.items()
-        if "checks" in entry
+        if entry.checks
         and all(
-            kinds.CHECKS[check["kind"]].inputs is inputs.RESULTS
-            and "experiment" not in check["options"]
-            for check in entry["checks"]
+            kinds.CHECKS[check.kind].inputs is inputs.RESULTS and "experiment" not in check.options
+            for check in entry.checks
         )
     ]
 
 
-def decided(experiment, readings):
+def decided(experiment: Experiment, readings):
     """What is decided only by cells, or judged by some reading."""
     published, claimed = {*comparisons(experiment)}, {*claims(experiment)}
     for reading in readings:
@@ -52,59 +64,59 @@ def decided(experiment, readings):
     )
 
 
-def made(experiment, names):
+def made(experiment: Experiment, names):
     """Names of the {tables, analyses} that verdicts on comparisons and claims (`Decided`) need."""
-    specs = [experiment.published[name] for name in names.published]
+    specs: list = [experiment.published[name] for name in names.published]
     for name in names.claims:
-        specs += experiment.claims[name].get("checks", ())
-    chosen = {"tables": {}, "analyses": {}}
+        specs += experiment.claims[name].checks or ()
+    chosen: dict[str, dict] = {"tables": {}, "analyses": {}}
     for spec in specs:
-        if spec.get("table") in experiment.tables:
-            chosen["tables"][spec["table"]] = None
-            spec = experiment.tables[spec["table"]]
-        if spec.get("analysis") in experiment.analyses:
-            chosen["analyses"][spec["analysis"]] = None
+        if spec.table in experiment.tables:
+            chosen["tables"][spec.table] = None
+            spec = experiment.tables[spec.table]
+        if spec.analysis in experiment.analyses:
+            chosen["analyses"][spec.analysis] = None
     return {section: list(names) for section, names in chosen.items()}
 
 
-def cells(experiment):
+def cells(experiment: Experiment):
     compared = [of_comparison(experiment, name) for name in comparisons(experiment)]
-    checks = [c for entry in experiment.claims.values() for c in entry.get("checks", ())]
+    checks = [c for entry in experiment.claims.values() for c in entry.checks or ()]
     return of_checks(experiment, checks).union(*compared)
 
 
-def of_comparison(experiment, name):
+def of_comparison(experiment: Experiment, name):
     return set(items(experiment, name)) & set(experiment.cells())
 
 
-def items(experiment, name):
+def items(experiment: Experiment, name):
     """The `Cell` with which each printed value is compared, whether or not this run has it."""
     compared = []
     for item in expand(experiment.published[name]):
-        private = experiment.methods.get(item["method"], {"private": True})["private"]
-        epsilon = item["epsilon"] if private else math.inf
+        method = experiment.methods.get(item["method"])
+        epsilon = item["epsilon"] if method is None or method.private else math.inf
         compared.append(Cell(item["dataset"], item["method"], item["train_size"], epsilon))
     return compared
 
 
-def of_checks(experiment, checks):
+def of_checks(experiment: Experiment, checks):
     cells = set()
     for check in checks:
-        if kinds.CHECKS[check["kind"]].inputs is inputs.RESULTS:
+        if kinds.CHECKS[check.kind].inputs is inputs.RESULTS:
             cells |= _of_check(experiment, check)
     return cells
 
 
-def _of_check(experiment, check):
+def _of_check(experiment: Experiment, check):
     """The cells that a check's options select."""
-    values = check["options"]
+    values = check.options
     chosen = {}
     for section, what in (
         ("sweeps", options.Sweep),
         ("datasets", options.DataSet),
         ("methods", options.Method),
     ):
-        named = options.named(kinds.CHECKS[check["kind"]].options, values, what)
+        named = options.named(kinds.CHECKS[check.kind].options, values, what)
         chosen[section] = [name for name in experiment.values[section] if name in named]
         if named and not chosen[section] and section != "methods":
             return set()
@@ -140,11 +152,11 @@ def _at(field, wanted, cells):
     ]
 
 
-def files_of_comparisons(experiment):
+def files_of_comparisons(experiment: Experiment):
     specs = experiment.published.values()
-    cells = [spec for spec in specs if not spec.get("analysis") and not spec.get("table")]
-    analyses = {spec.get("analysis") for spec in specs}
-    tables = {spec.get("table"): None for spec in specs}
+    cells = [spec for spec in specs if not spec.analysis and not spec.table]
+    analyses = {spec.analysis for spec in specs}
+    tables = {spec.table: None for spec in specs}
     return [
         *([paths.CELLS(experiment=experiment.folder)] if cells else []),
         *(experiment.analysis_path(name) for name in experiment.analyses if name in analyses),
@@ -170,7 +182,7 @@ def _records(cells):
     return sorted({data_path(cell.dataset, "json") for cell in cells})
 
 
-def files_of_readings(experiment, readings):
+def files_of_readings(experiment: Experiment, readings):
     """The tables, analyses, tunings and preparation records that verdicts with readings need."""
     wanted = [(experiment, decided(experiment, readings))]
     wanted += [(reading, Decided([*reading.published], [*reading.claims])) for reading in readings]
@@ -179,26 +191,26 @@ def files_of_readings(experiment, readings):
         named = made(variant, names)
         files += [paths.TABLE(experiment=variant.folder, name=name) for name in named["tables"]]
         files += [variant.analysis_path(name) for name in named["analyses"]]
-        claimed = [check for name in names.claims for check in variant.claims[name]["checks"]]
+        claimed = [check for name in names.claims for check in variant.claims[name].checks or ()]
         files += _records(of_checks(variant.plain(), claimed))
         for check in claimed:
-            if kinds.CHECKS[check["kind"]].inputs is inputs.TUNING:
-                files += inputs.TUNING.files(variant, check["options"])
+            if kinds.CHECKS[check.kind].inputs is inputs.TUNING:
+                files += inputs.TUNING.files(variant, chosen(check))
     return list(dict.fromkeys(files))
 
 
-def present_checks(experiment, section):
+def present_checks(experiment: Experiment, section):
     """The checks of claims or defects, except those on an analysis or table that this run lacks."""
     return [
         check
-        for entry in experiment.values[section].values()
-        for check in entry.get("checks", ())
-        if check.get("analysis") in (None, *experiment.analyses)
-        and check.get("table") in (None, *experiment.tables)
+        for entry in experiment.section(section).values()
+        for check in entry.checks or ()
+        if check.analysis in (None, *experiment.analyses)
+        and check.table in (None, *experiment.tables)
     ]
 
 
-def files_of_checks(experiment, section, listed):
+def files_of_checks(experiment: Experiment, section, listed):
     """The files that the checks of a section read. listed: this run's experiments."""
     # To pair draws, checks read the run files of the cells in `decided_from`.
     decided_from = of_checks(experiment, present_checks(experiment, section))
@@ -207,18 +219,18 @@ def files_of_checks(experiment, section, listed):
     if reads_compared(experiment, section):
         files[paths.COMPARED(experiment=experiment.folder)] = None
     for check in present_checks(experiment, section):
-        made_of = kinds.CHECKS[check["kind"]].inputs
-        files |= dict.fromkeys(made_of.files(experiment, check | check["options"]))
-        named = options.named(kinds.CHECKS[check["kind"]].options, check["options"], options.Other)
+        made_of = kinds.CHECKS[check.kind].inputs
+        files |= dict.fromkeys(made_of.files(experiment, chosen(check)))
+        named = options.named(kinds.CHECKS[check.kind].options, check.options, options.Other)
         files |= {paths.CELLS(experiment=other): None for other in named if other in listed}
     return list(files)
 
 
-def reads_compared(experiment, section):
+def reads_compared(experiment: Experiment, section):
     """Whether entries of a section depend on printed numbers."""
-    if section == "published" or any("given" in e for e in experiment.values[section].values()):
+    if section == "published" or any(e.given for e in experiment.section(section).values()):
         return True
     return any(
-        options.named(kinds.CHECKS[check["kind"]].options, check["options"], options.Comparison)
+        options.named(kinds.CHECKS[check.kind].options, check.options, options.Comparison)
         for check in present_checks(experiment, section)
     )

@@ -3,8 +3,9 @@
 from types import UnionType
 from typing import NewType, Union, get_args, get_origin
 
+from study.configuration.faults import nearest, wrong_type
 from study.configuration.options import REQUIRED, Rows, fields
-from study.configuration.validation import kind_of, nearest, wrong_type
+from study.configuration.section import kind_of
 
 
 def check(options, values, known, fail):

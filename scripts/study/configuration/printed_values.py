@@ -50,23 +50,25 @@ def expand(spec):
 
     A row that lists sizes or epsilons stands for one value per combination; its path contains the numbers.
     """
-    for row in spec["rows"]:
-        at = {key: row.get(key, spec.get(key)) for key in ("train_size", "epsilon")}
-        sizes, epsilons = (v if isinstance(v, list) else [v] for v in at.values())
-        column = row.get("column", spec.get("column")) or "error_mean"
+    for row in spec.rows:
+        at = [
+            getattr(row if key in row.mapping() else spec, key) for key in ("train_size", "epsilon")
+        ]
+        sizes, epsilons = (value if isinstance(value, list) else [value] for value in at)
+        column = row.column or spec.column or "error_mean"
         for size in sizes:
             for epsilon in epsilons:
                 names = {"train_size": size}
                 if epsilon is not None:
                     names["epsilon"] = canonical.epsilon(epsilon)
                 yield {
-                    "path": f"{spec['values']}/{row['value'].format(**names)}",
-                    "dataset": row.get("dataset"),
-                    "method": row.get("method"),
+                    "path": f"{spec.values}/{row.value.format(**names)}",
+                    "dataset": row.dataset,
+                    "method": row.method,
                     "train_size": size,
                     "epsilon": epsilon,
-                    "where": row.get("where", {}),
-                    "data_drawn": row.get("data_drawn"),
+                    "where": row.where,
+                    "data_drawn": row.data_drawn,
                     "column": column.format(**names),
                     "by_epsilon": epsilon is not None and "{epsilon}" not in column,
                 }
@@ -100,7 +102,7 @@ def values(experiment, name, ran=None):
         at = item["method"], item["train_size"]
         if sizes is not None and item["train_size"] is not None and at not in sizes:
             continue
-        value, sd = look_up(source, item["path"], spec["layout"])
+        value, sd = look_up(source, item["path"], spec.layout)
         keys = ("path", "dataset", "method", "train_size", "epsilon", "column")
         printed.append(Printed(value, sd, *(item[key] for key in keys)))
     return printed

@@ -5,14 +5,10 @@ from study import paths
 from study.configuration import families, kinds, option_checks, options
 from study.configuration import sources as source_files
 from study.configuration.experiment import Reading
+from study.configuration.experiment_keys import Method
+from study.configuration.faults import nearest
 from study.configuration.printed_values import expand, look_up
-from study.configuration.validation import (
-    ConfigError,
-    check_text_numbers,
-    merge,
-    nearest,
-    read_yaml,
-)
+from study.configuration.validation import ConfigError, check_text_numbers, merge, read_yaml
 
 
 def check(experiments, sources, datasets):
@@ -25,9 +21,9 @@ def check(experiments, sources, datasets):
     names = _names(experiments, files)
     for name, experiment in experiments.items():
         where = files[name][2] if name in files else lambda parts=(), name=name: name
-        if not any(experiment.values[key] for key in ("published", "claims", "defects")):
+        if not any(experiment.section(key) for key in ("published", "claims", "defects")):
             continue
-        source = experiment.values.get("source")
+        source = experiment.source
         if source not in sources:
             raise ConfigError(
                 f"{where()}: source: {source!r} is not known{nearest(source, sources)}"
@@ -38,14 +34,14 @@ def check(experiments, sources, datasets):
             if read.get(key) != spec:  # entries equal to the main experiment's are checked there
                 _comparison(spec, f"{where()}: published.{key}", sources[source], valid)
         for key, entry in experiment.figures.items():
-            taken = kinds.FIGURES[entry["kind"]].options
-            for axis in options.named(taken, entry["options"], options.PrintedAxis):
+            taken = kinds.FIGURES[entry.kind].options
+            for axis in options.named(taken, entry.options, options.PrintedAxis):
                 place = f"{where()}: figures.{key}.options.printed_axis"
                 for end in "01":
                     _printed(sources[source], f"{axis}/{end}", "number", place)
         for section in ("claims", "defects"):
             stated = sources[source].statements(section)
-            for key, entry in experiment.values[section].items():
+            for key, entry in experiment.section(section).items():
                 place = f"{where([section, key])}: {section}.{key}"
                 if key not in stated:
                     raise ConfigError(f"{place}: {source} has no such id{nearest(key, stated)}")
@@ -84,7 +80,8 @@ def _labels(methods):
         if not vary:
             labels.append(name)
         elif all(isinstance(values, list) for values in vary.values()):
-            method = {"vary": vary} | ({"label": str(method["label"])} if "label" in method else {})
+            label = str(method["label"]) if "label" in method else None
+            method = Method.model_construct(vary=vary, label=label)
             labels += [label for label, _ in families.labels(str(name), method)]
     return labels
 
@@ -102,9 +99,9 @@ def _known(value, valid, where, what):
 
 
 def _comparison(spec, where, source, valid):
-    _known(spec.get("analysis"), valid["analyses"], where, "analysis")
-    _known(spec.get("table"), valid["tables"], where, "table")
-    cells = not (spec.get("analysis") or spec.get("table"))
+    _known(spec.analysis, valid["analyses"], where, "analysis")
+    _known(spec.table, valid["tables"], where, "table")
+    cells = not (spec.analysis or spec.table)
     try:
         items = list(expand(spec))
     except (KeyError, ValueError, IndexError) as error:
@@ -118,23 +115,23 @@ def _comparison(spec, where, source, valid):
             item["train_size"],
         ):
             raise ConfigError(f"{where}.rows: {item['path']}: needs dataset, method and train_size")
-        _printed(source, item["path"], spec["layout"], where)
+        _printed(source, item["path"], spec.layout, where)
 
 
 def _statement(entry, where, valid, names, source):
-    if ("checks" in entry) == ("not_tested" in entry):
+    if bool(entry.checks) == (entry.not_tested is not None):
         raise ConfigError(f"{where}: needs either checks or not_tested, the reason")
-    for number, check in enumerate(entry.get("checks", ())):
+    for number, check in enumerate(entry.checks or ()):
         place = f"{where}.checks[{number}]"
-        _known(check["kind"], kinds.CHECKS, place, "kind")
-        kind = kinds.CHECKS[check["kind"]]
+        _known(check.kind, kinds.CHECKS, place, "kind")
+        kind = kinds.CHECKS[check.kind]
         needed = kind.inputs.needs == "analysis"
-        if needed != ("analysis" in check or "table" in check):
+        if needed != (check.analysis is not None or check.table is not None):
             needs = "needs an" if needed else "takes no"
-            raise ConfigError(f"{place}: {check['kind']} {needs} analysis")
-        _known(check.get("analysis"), valid["analyses"], place, "analysis")
-        _known(check.get("table"), valid["tables"], place, "table")
-        values = check["options"] | {key: "" for key in ("analysis", "table") if key in check}
+            raise ConfigError(f"{place}: {check.kind} {needs} analysis")
+        _known(check.analysis, valid["analyses"], place, "analysis")
+        _known(check.table, valid["tables"], place, "table")
+        values = check.options | dict.fromkeys({"analysis", "table"} & check.mapping().keys(), "")
         _options(values, kind, f"{place}.options", valid, names, source)
 
 

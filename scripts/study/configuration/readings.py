@@ -11,8 +11,9 @@ import re
 from study import paths
 from study.configuration import needs
 from study.configuration.experiment import Reading
+from study.configuration.faults import nearest
 from study.configuration.resolve import experiment as resolve
-from study.configuration.validation import merge, nearest, problem
+from study.configuration.validation import merge, problem
 
 # Sections that a reading does not inherit, except tables and analyses that its verdicts need.
 WITHOUT = ("figures", "tables", "analyses", "defects", "readings", "together", "title")
@@ -30,16 +31,16 @@ def derived(base, value, where, datasets):
 
     overlays, readings = {}, {}
     for name, reading in base.readings.items():
-        if reading["main"] in reading["others"]:
-            raise fail(f"readings.{name}.others", f"has the main value {reading['main']!r} too")
-        for other, overlay in reading["others"].items():
+        if reading.main in reading.others:
+            raise fail(f"readings.{name}.others", f"has the main value {reading.main!r} too")
+        for other, overlay in reading.others.items():
             overlays[f"{name}.{other}"] = (overlay, reading)
         decides = {*base.published, *base.claims}
-        for entry in reading.get("decides", ()):
+        for entry in reading.decides or ():
             if entry not in decides:
                 text = f"no comparison or claim {entry!r}{nearest(entry, sorted(decides))}"
                 raise fail(f"readings.{name}.decides", text)
-            if "not_tested" in base.claims.get(entry, ()):
+            if entry in base.claims and base.claims[entry].not_tested:
                 text = f"{entry!r} is not tested, and no reading changes that"
                 raise fail(f"readings.{name}.decides", text)
     sets = [[label] for label in overlays]
@@ -61,7 +62,7 @@ def derived(base, value, where, datasets):
 def _reading(name, base, value, labels, overlays, where, datasets):
     chosen = [overlays[label] for label in labels]
     own = {key: item for key, item in value.items() if key not in WITHOUT}
-    decides = [set(reading["decides"]) for _, reading in chosen if "decides" in reading]
+    decides = [set(reading.decides) for _, reading in chosen if reading.decides]
     decides = set.union(*decides) if len(decides) == len(chosen) else None  # None: all by cells
     decided = needs.Decided(needs.comparisons(base), needs.claims(base))
     if decides:
@@ -73,7 +74,7 @@ def _reading(name, base, value, labels, overlays, where, datasets):
         own[section] = {name: value[section][name] for name in names}
     instead = {}
     for overlay, _ in chosen:
-        tuned = {method.get("lambda") for method in base.methods.values()} & {"tuned"}
+        tuned = {method.lambda_ for method in base.methods.values()} & {"tuned"}
         for section in sorted({"searches", *["tune"] * len(tuned)} & overlay.keys()):
             text = f"a reading shares {section!r} with its experiment: fix lambda or the options instead"
             raise problem(where(["readings"]), f"readings: {' and '.join(labels)}", text)
@@ -105,8 +106,8 @@ def _reading(name, base, value, labels, overlays, where, datasets):
         paths.reading(base.name, name.removeprefix(f"{base.name}__")),
         of=base.name,
         label=" and ".join(map(_spelled, labels)),
-        left_open="; ".join(reading["open"] for _, reading in chosen),
-        tunes=resolved.values.get("tune") != base.values.get("tune"),
+        left_open="; ".join(reading.open for _, reading in chosen),
+        tunes=resolved.tune != base.tune,
         own=changed,
         shared=shared,
     )

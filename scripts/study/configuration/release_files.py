@@ -3,7 +3,11 @@
 from pathlib import Path
 
 from study import paths
-from study.configuration.validation import ConfigError, nearest, problem, read_yaml, validate
+from study.configuration.data_set_keys import DataSets
+from study.configuration.faults import nearest
+from study.configuration.release_keys import ReleaseRequest
+from study.configuration.section import plain
+from study.configuration.validation import ConfigError, problem, read_yaml, validate
 
 
 def files():
@@ -18,12 +22,12 @@ def of_study():
 
 
 def read(name):
-    """(a release's file, its values with defaults). Raises ConfigError."""
+    """(a release's file, its `ReleaseRequest`). Raises ConfigError."""
     known = files()
     if name not in known:
         text = f"no release {name!r}{nearest(name, known)}"
         raise ConfigError(f"config/releases: {text}" if known else "config/releases: there is none")
-    return known[name], validate(read_yaml(known[name]), "release", known[name])
+    return known[name], validate(read_yaml(known[name]), ReleaseRequest, known[name])
 
 
 def entry(name, where):
@@ -31,7 +35,7 @@ def entry(name, where):
     entries = {}
     for path in paths.configuration("datasets.yaml"):
         raw = read_yaml(path)
-        for key, dataset in validate(raw, "datasets", path).items():
+        for key, dataset in plain(validate(raw, DataSets, path)).items():
             if "steps" not in raw[key]:
                 del dataset["steps"]
             entries[key] = path, dataset
@@ -60,7 +64,7 @@ def _rows(name):
     """What a release's data set names as its file of rows; None if the configuration is invalid."""
     try:
         file, values = read(name)
-        rows = entry(values["data"], file)[1]["source"].get("csv")
+        rows = entry(values.data, file)[1]["source"].get("csv")
     except ConfigError:  # the job of the release reports this error
         return None
     return rows if isinstance(rows, str) else None

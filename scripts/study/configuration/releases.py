@@ -17,18 +17,20 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dp_privacy.errors import Refused
+from dp_release import bounds as found
 from dp_release import making, rows
 from dp_release.book import MODEL, Book, Budget
 from dp_release.formats import BOM, Format, likely_encoding
 from dp_release.request import BENCHMARKED, CHOSEN_WITHOUT, PUBLIC_EXAMPLE, Request
 from study import paths
+from study.configuration.faults import nearest
 from study.configuration.release_files import download, downloads, read
 from study.configuration.release_files import entry as data_set
-from study.configuration.validation import nearest, problem, read_yaml
+from study.configuration.validation import problem, read_yaml
 from study.data.preparation import STEPS
 from study.data.readers import missing_rule, other_delimiter
+from study.data.readers_table import TOP, remedy
 
-TOP = 50  # number of lines in which a header is sought that is not the first line
 SUFFIXES = (".parquet", ".pkl", ".pickle", ".zip", ".xz", ".bz2", ".tgz", ".tar.gz")
 
 
@@ -45,7 +47,7 @@ def load(name):
     A finished release does not need its file of rows: the columns' order is that of the stored model.
     """
     file, values = read(name)
-    place, entry = data_set(values["data"], file)
+    place, entry = data_set(values.data, file)
     try:
         path = _path(entry)
         source = entry["source"]
@@ -54,18 +56,18 @@ def load(name):
             format = Format.of(source)
         except Refused as error:
             raise Refused(f"source.{error}") from None
-        names = _names(path, source, format, Path(values["book"]).expanduser() / name / MODEL)
+        names = _names(path, source, format, Path(values.book).expanduser() / name / MODEL)
         schema = _schema(entry, names, format, values, path)
     except Refused as error:
-        raise problem(place, values["data"], str(error)) from None
+        raise problem(place, values.data, str(error)) from None
     try:
         _check_benchmarks(values, path)
         request = Request.parsed(
-            {key: values[key] for key in Request._fields if key in values}
-            | {"name": name, "schema": schema.facts, "unit": values["unit"] + _group(entry, values)}
+            {key: value for key, value in values.plain().items() if key in Request._fields}
+            | {"name": name, "schema": schema.facts, "unit": values.unit + _group(entry, values)}
             | {"taken_as_public": entry.get("premise", "")}
         )
-        book = Book(values["book"], Budget.of(values["budget"]), request.unit)
+        book = Book(values.book, Budget.of(values.budget.plain()), request.unit)
     except Refused as error:
         raise problem(file, "", str(error)) from None
     return Asked(request, book, path, header)
@@ -89,7 +91,7 @@ def check(name):
 
 def finished(name):
     """What is said if a release is asked for again that is finished; None if it is not. Opens no rows."""
-    book = Book(read(name)[1]["book"])
+    book = Book(read(name)[1].book)
     with book.locked():
         day = book.made(name)
     return day and is_of(name, day)
@@ -192,10 +194,9 @@ def _hint(name, stated, names, source, path):
     if "names" in source:
         return nearest(name, known)
     top = list(islice(_lines(path), TOP)) if path.is_file() else []
-    for k, line in enumerate(top, 1):
-        with suppress(Refused):  # no header
-            if set(stated) <= set(rows.header(line, format._replace(header=1))):
-                return f" in its line of names; line {k} has all: set `header: {k}`"
+    said = remedy(top, stated, format)
+    if said:
+        return said
     other = other_delimiter(known, format.delimiter, name)
     if other:
         return f"; its cells seem to be separated by {other}: set `delimiter: {other}`"
@@ -215,20 +216,20 @@ def _hint(name, stated, names, source, path):
 def _schema(entry, names, format, values, path):
     """The `rows.Schema` of an entry. names: the file's columns, in order; None for unused columns."""
     _check_entry(entry)
-    person = values.get("person")
-    if ("rows" in values) == (person is not None):
+    person = values.person
+    if bool(values.rows) == (person is not None):
         raise Refused(
             "state `rows`, or `person` to protect a person with several rows: one of them is public"
         )
-    if person is None and entry["source"].get("rows", values["rows"]) != values["rows"]:
-        raise Refused(f"source.rows: is not the {values['rows']} of the release")
+    if person is None and entry["source"].get("rows", values.rows) != values.rows:
+        raise Refused(f"source.rows: is not the {values.rows} of the release")
     target = entry["target"]["column"] if "target" in entry else entry["label"]
     bounds, categories = entry.get("bounds", {}), entry.get("categories", {})
-    references = values.get("reference", {})
+    references = values.reference
     rules = entry.get("missing", {})
     coded = [key for key, rule in rules.items() if isinstance(rule, dict)]
     stated = [target, *(key for key in (*bounds, *coded) if key != "*"), *categories]
-    stated += [] if person is None else [person["column"]]
+    stated += [] if person is None else [person.column]
     _check_names(stated, names, entry["source"], path, "*" in bounds)
     for name, level in references.items():
         if level not in categories.get(name, ()):
@@ -245,7 +246,7 @@ def _schema(entry, names, format, values, path):
             reference = references.get(name, levels[0])
             columns.append(rows.Category(name, levels, reference, value, codes))
         elif name and (name in bounds or ("*" in bounds and not _is_id(name, person))):
-            columns.append(rows.Number(name, *bounds.get(name, bounds.get("*")), value, codes))
+            columns.append(_number(name, bounds.get(name, bounds.get("*")), value, codes))
         else:
             columns.append(rows.Unused(title))
     used = sum(isinstance(c, rows.Number | rows.Category) and c.name != target for c in columns)
@@ -253,13 +254,24 @@ def _schema(entry, names, format, values, path):
 
 
 def _is_id(name, person):
-    return person is not None and name == person["column"]
+    return person is not None and name == person.column
+
+
+def _number(name, stated, missing, codes):
+    """A column of numbers between stated bounds, or with bounds that the release finds."""
+    if isinstance(stated, dict):
+        find = stated["find"]
+        if isinstance(find, dict):  # YAML reads 1.0e9 as text, and 1.0e+9 as a number
+            find = {key: float(v) if isinstance(v, str) else v for key, v in find.items()}
+        return found.number(name, find, missing, codes)
+    return rows.Number(name, *stated, missing, codes)
 
 
 def _target(entry, values, missing, codes):
     if "target" in entry:
-        return rows.Number(entry["target"]["column"], *entry["target"]["bounds"], missing, codes)
-    positive, negative = entry["positive"], values.get("negative", [])
+        target = entry["target"]
+        return _number(target["column"], target["bounds"], missing, codes)
+    positive, negative = entry["positive"], values.negative or []
     if isinstance(positive, dict):
         if negative:
             raise Refused(
@@ -322,15 +334,15 @@ def _radius(entry, count):
 
 def _group(entry, values):
     """Text appended to the unit: what is protected if a person is, or the data set's `unit`, or ""."""
-    if "person" in values:
-        return f" (a person is all rows with one {values['person']['column']!r})"
+    if values.person:
+        return f" (a person is all rows with one {values.person.column!r})"
     unit = entry.get("unit")
     return f" ({unit['row']}; {unit['group']} has at most {unit['rows']} rows)" if unit else ""
 
 
 def _check_benchmarks(values, path):
     """Refuse settings possibly chosen from results on the same rows: no budget pays for such a choice."""
-    if values["premise"] != CHOSEN_WITHOUT:
+    if values.premise != CHOSEN_WITHOUT:
         return
     known = {}
     for file in paths.configuration("datasets.yaml"):

@@ -2,6 +2,8 @@
 
 import math
 
+from study.configuration.experiment import Experiment
+
 # Options of analyses that count as sizes: smaller numbers or shorter lists mean less work.
 OPTIONS = (
     *("train_size", "train_sizes", "epsilons", "restarts", "replicates", "draws", "resamples"),
@@ -12,7 +14,7 @@ REPEATED = ("folds", "simulations")
 
 def toy(experiments):
     """Whether there are experiments, and all run at smaller sizes than their files state."""
-    reduced = [bool(experiment.values.get("smaller")) for experiment in experiments]
+    reduced = [bool(experiment.smaller) for experiment in experiments]
     return bool(reduced) and all(reduced)
 
 
@@ -31,10 +33,12 @@ def smaller(ours, file):
         if own is None:
             reductions.append(f"no sweep {name}")
             continue
-        largest = [max(each["train_sizes"]) for each in (own, sweep)]
+        largest = [max(each.train_sizes) for each in (own, sweep)]
         reductions += _less(f"training rows at most in the sweep {name}", *largest)
         for key, what in (("train_sizes", "training sizes"), ("epsilons", "epsilons")):
-            reductions += _less(f"{what} in the sweep {name}", len(own[key]), len(sweep[key]))
+            reductions += _less(
+                f"{what} in the sweep {name}", len(getattr(own, key)), len(getattr(sweep, key))
+            )
     for name, search in file.searches.items():
         own = ours.searches.get(name)
         if own:
@@ -42,24 +46,24 @@ def smaller(ours, file):
     for name, analysis in file.analyses.items():
         own = ours.analyses.get(name)
         if own:
-            reductions += _options(f"of the analysis {name}", own["options"], analysis["options"])
+            reductions += _options(f"of the analysis {name}", own.options, analysis.options)
     return reductions
 
 
-def _repeated(experiment):
+def _repeated(experiment: Experiment):
     for name in REPEATED:
-        if experiment.values.get(name):
-            return experiment.values[name], name
+        if getattr(experiment, name):
+            return getattr(experiment, name), name
     return 1, "repetitions"
 
 
-def _draws(experiment):
-    return experiment.values.get("restarts", 1)
+def _draws(experiment: Experiment):
+    return experiment.restarts or 1
 
 
 def _fits(search):
-    parts = math.prod(search.get(name) or 1 for name in REPEATED)
-    return parts * math.prod(map(len, search["grid"].values()))
+    parts = math.prod(getattr(search, name) or 1 for name in REPEATED)
+    return parts * math.prod(map(len, search.grid.values()))
 
 
 def _less(what, ours, file):

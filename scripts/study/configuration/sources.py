@@ -7,14 +7,9 @@ experiments without a source. A study may have the same folders.
 from pathlib import Path
 
 from study import facts, paths
-from study.configuration.validation import (
-    ConfigError,
-    nearest,
-    problem,
-    read_yaml,
-    validate,
-    wrong_type,
-)
+from study.configuration.faults import nearest, wrong_type
+from study.configuration.source_keys import Document
+from study.configuration.validation import ConfigError, problem, read_yaml, validate
 
 OTHERS = ("source", "printed")  # files in a source's folder that are not experiments
 
@@ -49,7 +44,7 @@ def load(experiments=None):
         named = [value.get("source") for value, *_ in experiments.values()]
         files = {key: path for key, path in files.items() if key in named}
     for key, path in files.items():
-        values = validate(read_yaml(path), "source", str(path))
+        values = validate(read_yaml(path), Document, str(path)).plain()
         if values["key"] != key:
             named = "folder" if paths.source_of(path) else "file"
             raise ConfigError(f"{path}: key: must be {key!r}, the {named}'s name")

@@ -1,30 +1,24 @@
-"""Validate YAML files against JSON schemas.
+"""Read YAML files, and validate them against the classes of configuration.
 
 Every problem raises a `ConfigError`: one sentence that names the file, the key and the nearest valid name.
 """
 
 import copy
-import datetime
-import json
 import math
 import pickle
 import re
-import textwrap
 from decimal import Decimal
-from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 
-import jsonschema
+import pydantic
 import yaml
 
-from study import canonical, paths
+from study.configuration import faults
+from study.configuration.section import kind_of
+from study.configuration.source_keys import Document
 
-SCHEMAS = paths.HOME / "workflow/schemas"
-LISTED = 700  # maximum length of the list of valid names in a message
 LARGEST = 10**300  # bound on integers, because larger ones overflow as floats
-NAME = "^[A-Za-z0-9][A-Za-z0-9_]*$"
-RENAMED = {"separator": "delimiter", "sep": "delimiter"}  # key by another name -> the key
 # Keys whose values are compared with cells and names of a table.
 CODES = {"categories", "classes", "column", "label", "missing", "names"}
 CODES |= {"negative", "positive", "reference"}
@@ -43,7 +37,7 @@ class _NotItsText(yaml.MarkedYAMLError):
     """A code that YAML reads as something else, such as 010, which becomes the number 8."""
 
 
-class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
     """A YAML loader that refuses duplicate keys, and codes that YAML would change.
 
     PyYAML silently keeps the last of duplicate keys.
@@ -171,15 +165,6 @@ def _relative(file):
     return str(file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file)
 
 
-def nearest(name, valid):
-    """The end of an error message: "; did you mean 'x'?" or the list of valid names."""
-    near = get_close_matches(str(name), [str(v) for v in valid], n=1)
-    if near:
-        return f"; did you mean {near[0]!r}?"
-    listed = textwrap.shorten(", ".join(map(str, valid)), LISTED, placeholder=" ..")
-    return f" (valid: {listed})" if valid else ""
-
-
 def merge(base, changes):
     """A copy of `base` with `changes`: mappings are merged, other values replaced, null removes a key."""
     merged = copy.deepcopy(base)
@@ -194,33 +179,29 @@ def merge(base, changes):
     return merged
 
 
-def validate(value, schema_name, where):
-    """`value` with defaults. Raises ConfigError for the first problem.
+def validate(value, kind, where):
+    """`value` as a `kind`, a class of configuration or a dictionary of such, with defaults.
 
-    where: the file's name, or a function from a key's parts to the file's name.
+    where: the file's name, or a function from a key's parts to the file's name. Raises a ConfigError that
+    names all faults.
     """
     where = where if callable(where) else in_file(where)
-    if schema_name != "source":  # a source's tables may have numeric keys
-        _check_plain(value, (), where)
-    validator = _validator(schema_name)
-    errors = validator.iter_errors(value)
-    # Report a misspelt key rather than the required key that is then missing.
-    order = [
-        ([str(part) for part in e.absolute_path], e.validator != "additionalProperties", k, e)
-        for k, e in enumerate(errors)
-    ]
-    if order:
-        error = min(order)[-1]
-        path = [*error.absolute_path]
-        if error.validator == "additionalProperties":
-            path.append(_unknown(error))
-        raise problem(where(path), _key(error.absolute_path), _problem(error))
-    return _with_defaults(value, validator.schema, validator.schema)
+    # A source's tables may have numeric keys.
+    found = [] if kind is Document else [*_not_plain(value, ())]
+    if not found:
+        classes = {}
+        try:
+            return _adapter(kind).validate_python(value, context=classes)
+        except pydantic.ValidationError as error:
+            found = faults.sentences(error, value, classes)
+    raise ConfigError(
+        "; ".join(str(problem(where(path), faults.key(at), text)) for path, at, text in found)
+    )
 
 
 @cache
-def _validator(schema_name):
-    return jsonschema.Draft202012Validator(read_yaml(SCHEMAS / f"{schema_name}.schema.yaml"))
+def _adapter(kind):
+    return pydantic.TypeAdapter(kind)
 
 
 def problem(source, key, text):
@@ -228,31 +209,28 @@ def problem(source, key, text):
     return ConfigError(f"{source}: {key + ': ' if key else ''}{text}")
 
 
-def _check_plain(value, path, where):
-    """Refuse NaN, infinite or huge numbers, and unquoted text that YAML converts: dates, or the key yes.
+def _not_plain(value, path):
+    """NaN, infinite or huge numbers, and unquoted text that YAML converts: dates, or the key yes.
 
     Only options may be infinite, such as an epsilon without privacy.
     """
-
-    def refuse(text):
-        raise problem(where(list(path)), _key(path), text)
-
     if isinstance(value, dict):
         for key, item in value.items():
             if not isinstance(key, str):
-                refuse(f"the key {_show(key)} is {kind_of(key)}: write it in quotes")
-            _check_plain(item, (*path, key), where)
+                text = f"the key {faults.show(key)} is {kind_of(key)}: write it in quotes"
+                yield path, path, text
+            yield from _not_plain(item, (*path, key))
     elif isinstance(value, (list, tuple)):
         for k, item in enumerate(value):
-            _check_plain(item, (*path, k), where)
+            yield from _not_plain(item, (*path, k))
     elif isinstance(value, int) and abs(value) > LARGEST:
-        refuse(f"must be a number of at most {LARGEST:g}")
+        yield path, path, f"must be a number of at most {LARGEST:g}"
     elif isinstance(value, float) and (
         math.isnan(value) or (math.isinf(value) and "options" not in path)
     ):
-        refuse(f"must be a finite number, not {_show(value)}")
+        yield path, path, f"must be a finite number, not {faults.show(value)}"
     elif not isinstance(value, (str, int, float, type(None))):
-        refuse(f"{value} is {kind_of(value)}: write it in quotes")
+        yield path, path, f"{value} is {kind_of(value)}: write it in quotes"
 
 
 def check_text_numbers(options, source, key):
@@ -262,146 +240,5 @@ def check_text_numbers(options, source, key):
         inner = f"{key}.{name}" if isinstance(name, str) else f"{key}[{name}]"
         if isinstance(value, (dict, list)):
             check_text_numbers(value, source, inner)
-        elif isinstance(value, str) and _is_number(value):
-            raise problem(source, inner, _text_number(value))
-
-
-def _key(path):
-    key = ""
-    for part in path:
-        key += f"[{part}]" if isinstance(part, int) else f".{part}" if key else str(part)
-    return key
-
-
-def kind_of(value):
-    kinds = {
-        str: "text",
-        bool: "true/false",
-        dict: "a mapping",
-        list: "a list",
-        tuple: "a list",
-        type(None): "null",
-        datetime.date: "a date",
-        datetime.datetime: "a time",
-        bytes: "binary data",
-        set: "a set",
-    }
-    return kinds.get(type(value), "a number")
-
-
-def _show(value):
-    words = {"True": "true", "False": "false", "None": "null", "inf": ".inf", "nan": ".nan"}
-    return words.get(str(value), repr(value)) if not isinstance(value, str) else repr(value)
-
-
-def wrong_type(expected, value):
-    shown = "" if value is None or isinstance(value, (dict, list)) else f" ({_show(value)})"
-    quotes = ": write it in quotes" if isinstance(value, bool) and "text" in expected else ""
-    return f"must be {expected}, not {kind_of(value)}{shown}{quotes}"
-
-
-def in_yaml(value):
-    """A value as YAML text. YAML reads an exponent only after a decimal point."""
-    if isinstance(value, float) and math.isfinite(value):
-        mantissa, e, exponent = canonical.number(value).partition("e")
-        return f"{mantissa}{'.0' if e and '.' not in mantissa else ''}{e}{exponent}"
-    return json.dumps(value)
-
-
-def _text_number(value):
-    number = in_yaml(float(value))
-    return f"{value!r} is text, not a number: write {number}, without quotes"
-
-
-def _is_number(text):
-    return re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", text.strip()) is not None
-
-
-_NAMES = {
-    "array": "a list",
-    "object": "a mapping",
-    "string": "text",
-    "null": "null",
-    "boolean": "true/false",
-    "integer": "a whole number",
-    "number": "a number",
-}
-
-
-def _problem(error):
-    while error.context:  # descend to the alternative that fits best
-        error = max(error.context, key=lambda e: len(e.absolute_path))
-    value, limit = error.instance, error.validator_value
-    if error.validator == "additionalProperties":
-        unknown, known = _unknown(error), error.schema["properties"]
-        if RENAMED.get(unknown) in known:
-            return f"the key {unknown!r} is called {RENAMED[unknown]!r}"
-        return f"unknown key {unknown!r}{nearest(unknown, list(known))}"
-    if error.validator == "dependentRequired":
-        key, missing = next(
-            (key, other)
-            for key in limit
-            if key in value
-            for other in limit[key]
-            if other not in value
-        )
-        return f"the key {missing!r} is missing ({key!r} needs it)"
-    if error.validator == "required":
-        return f"the key {next(key for key in limit if key not in value)!r} is missing"
-    if error.validator == "pattern" and limit == NAME:
-        return f"the name {value!r} may hold letters, digits and underscores only"
-    if error.validator in ("type", "pattern") and isinstance(value, str) and _is_number(value):
-        return _text_number(value)
-    if error.validator == "pattern":
-        words = limit.strip("^()$").split("|")
-        if all(map(str.isalpha, words)):
-            expected = " or ".join(
-                _NAMES[kind] for kind in error.schema["type"] if kind != "string"
-            )
-            return f"must be {expected} or one of {', '.join(words)}, not {value!r}" + (
-                nearest(value, words) if get_close_matches(value, words) else ""
-            )
-    if error.validator == "type":
-        kinds = [limit] if isinstance(limit, str) else limit
-        return wrong_type(" or ".join(_NAMES[kind] for kind in kinds), value)
-    if error.validator == "enum":
-        return f"{value!r} is not known{nearest(value, limit)}"
-    comparison = {
-        "minimum": "at least",
-        "maximum": "at most",
-        "exclusiveMinimum": "greater than",
-        "exclusiveMaximum": "less than",
-    }.get(error.validator)
-    if comparison:
-        return f"must be {comparison} {limit}, not {value}"
-    if error.validator == "uniqueItems":
-        return f"names {next(v for v in value if value.count(v) > 1)!r} twice"
-    if error.validator in ("minItems", "minProperties"):
-        return "must not be empty" if limit == 1 else f"needs at least {limit} values"
-    if error.validator in ("maxItems", "maxProperties"):
-        return f"takes at most {limit} values"
-    return error.message
-
-
-def _unknown(error):
-    return next(key for key in error.instance if key not in error.schema["properties"])
-
-
-def _with_defaults(value, schema, root):
-    if "$ref" in schema:
-        schema = {**root["$defs"][schema["$ref"].rsplit("/", 1)[1]], **schema}
-    if isinstance(value, dict):
-        properties = schema.get("properties", {})
-        other = schema.get("additionalProperties")
-        filled = {
-            key: copy.deepcopy(sub["default"])
-            for key, sub in properties.items()
-            if "default" in sub and key not in value
-        }
-        for key, item in value.items():
-            sub = properties.get(key, other if isinstance(other, dict) else {})
-            filled[key] = _with_defaults(item, sub, root)
-        return filled
-    if isinstance(value, list):
-        return [_with_defaults(item, schema.get("items", {}), root) for item in value]
-    return value
+        elif isinstance(value, str) and faults.is_number(value):
+            raise problem(source, inner, faults.text_number(value))

@@ -13,7 +13,7 @@ import numpy as np
 from dp_release import rows as releasing
 from dp_release.formats import PLAIN, Format
 from study import paths
-from study.configuration.validation import nearest
+from study.configuration.faults import nearest
 from study.data import readers
 from study.data.preparation import STEPS, Table
 from study.data.readers_table import is_parquet, is_pickle
@@ -124,8 +124,19 @@ def own_files(source, files):
     return {key: path for key, path in source_files(source).items() if path not in downloads}
 
 
+def check_bounds(entry):
+    """Raise ValueError, as `resolve` does, if bounds are to be found, which only a release does."""
+    stated = {"target": entry["target"]["bounds"]} if "target" in entry else {}
+    for name, pair in (entry.get("bounds", {}) | stated).items():
+        if isinstance(pair, dict):
+            raise ValueError(
+                f"bounds: {name!r} has `find`, which a release pays for: a benchmark takes [low, high]"
+            )
+
+
 def check_own_files(entry, files):
     """Raise ValueError, as `resolve` does, if one of the source's own files or a column is missing."""
+    check_bounds(entry)
     for key, path in own_files(entry["source"], files).items():
         try:
             Path(path).open("rb").close()
@@ -179,7 +190,8 @@ def _check_labels(entry):
         bundled = entry["source"].get("sklearn")
         if bundled and bundled not in readers.BUNDLED_OPTIONS:
             raise ValueError(f"target: scikit-learn's {bundled} has classes; use 'positive'")
-        low, high = entry["target"]["bounds"]
+        bounds = entry["target"]["bounds"]
+        low, high = (0, 1) if isinstance(bounds, dict) else bounds  # a release finds them
         if not low < high:
             raise ValueError(f"target.bounds: {low} is not below {high}")
         if entry["target"].get("counts") and (low or {"log", "scaled"} & entry["target"].keys()):
@@ -237,17 +249,15 @@ def _missing_problem(entry, column, codes, value):
             releasing.is_missing(own, PLAIN, stated[name])
         except ValueError as error:
             return str(error)
-    if value is None:
-        return None
-    if column in categories:
+    if column in categories and value is not None:
         known = list(map(str, categories[column]))
         if value == "drop" and "drop" in known:
             return "'drop' is a category here, and rows to be dropped: rename the category"
         if value != "drop" and str(value) not in known:
             return f"{value!r} is neither 'drop' nor a listed category{nearest(value, known)}"
-    elif column == "*" and value != "drop":
+    elif column == "*" and value not in (None, "drop"):
         return f"every other column takes 'drop' alone, not {value!r}"
-    elif "target" in entry or column not in ("*", entry["label"]):
+    elif column not in ("*", *categories, entry.get("label")):
         if bounds is not None and column not in (*bounds, readers.label_column(entry)):
             return f"no such column is read{nearest(column, [*bounds, *categories])}"
         if value != "drop" and isinstance(value, str):

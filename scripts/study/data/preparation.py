@@ -25,7 +25,7 @@ class PutOff(NamedTuple):
         """Rows (n, d') as floats, after the steps."""
         if self.steps:
             y = np.zeros(len(X), np.int8)
-            X = apply_row_wise(Table(X, y, tuple(self.columns)), self.steps).X
+            X = apply_row_wise(Table(X, y, tuple(self.columns)), self.steps).X  # type: ignore[arg-type]
         return np.asarray(X, dtype=float)
 
 
@@ -89,7 +89,7 @@ class Step(NamedTuple):
         return "rng" in inspect.signature(self.apply).parameters
 
 
-STEPS = {}
+STEPS = {}  # type: ignore[var-annotated]
 
 
 def step(private_rows: bool, selects: bool = False, premise: str = "") -> Callable:
@@ -155,7 +155,7 @@ def subset(
     ):
         if wanted is not None and not 1 <= wanted <= len(part):
             raise ValueError(f"subset: {wanted} of {len(part)} {what} rows cannot be chosen")
-        parts.append((rng.permutation(part) if shuffle else part)[:wanted])
+        parts.append((rng.permutation(part) if shuffle else part)[:wanted])  # type: ignore[union-attr]
     chosen = np.concatenate(parts)
     train_rows = None if table.train_rows is None else len(parts[0])
     return table._replace(X=table.X[chosen], y=table.y[chosen], train_rows=train_rows)
@@ -275,7 +275,7 @@ def random_projection(
     Entries are independent normal with variance 1/dimension, which preserves squared norms on average
     (Johnson, Lindenstrauss 1984). Individual rows may grow, so they have no bound: clip or normalise again.
     """
-    matrix = rng.standard_normal((len(table.columns), dimension)) / np.sqrt(dimension)
+    matrix = rng.standard_normal((len(table.columns), dimension)) / np.sqrt(dimension)  # type: ignore[union-attr]
     X = np.concatenate([_finite(block, lambda X: X @ matrix) for block in blocks(table.X)])
     return _changed(table, X, columns=tuple(f"projection{k}" for k in range(dimension)))
 
@@ -394,7 +394,7 @@ def apply_row_wise(table: Table, steps: list[tuple[str, dict]], overwrite: bool 
             fits = table.X.dtype == float and table.X.shape == shape
             X = table.X if overwrite and fits else np.empty(shape)
         X[rows] = block.X
-    return block._replace(X=X, y=table.y, train_rows=table.train_rows)
+    return block._replace(X=X, y=table.y, train_rows=table.train_rows)  # type: ignore[arg-type]
 
 
 def prepare(

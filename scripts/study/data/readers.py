@@ -15,7 +15,7 @@ from study import canonical
 from study.data.preparation import Table
 from study.data.readers_idx import read_images
 from study.data.readers_sparse import read_documents
-from study.data.readers_table import BLANK, Numbers, first_row, read_blocks
+from study.data.readers_table import BLANK, Numbers, keys_for, read_blocks
 from study.data.readers_text import brief, listed
 
 # scikit-learn's data sets with more than two classes.
@@ -189,7 +189,7 @@ def two_classes(labels, positive, where, format=PLAIN):
     if len(set(meant.values())) != 2:
         values = ", ".join(repr(brief(label)) for label in sorted(meant)[:5])
         shown = str(positive).lower() if isinstance(positive, bool) else repr(positive)
-        problem = "every row has the label" if all(meant.values()) else "no row has the label"
+        problem = "every row has the label" if all(meant.values()) else "no row has the label"  # type: ignore[misc]
         remedy = ""
         if isinstance(positive, bool) and not any(meant.values()):
             remedy = "; YAML reads yes, no, on and off as true and false: write them in quotes"
@@ -336,15 +336,13 @@ def _check_names(path, known, label, columns, categories, format):
         if name not in known:
             other = None if names else other_delimiter(known, delimiter, name)
             near = get_close_matches(name, known, n=1)
-            row = None if names else first_row(path, stated, **format)
-            if row:
-                said = f" in the line of names; line {row} has it: set `header: {row}`"
-            elif other:
-                said = f"; its cells seem to be separated by {other}: set `delimiter: {other}`"
-            elif near:
+            said = f" (it has: {listed(known, 20)})"
+            if near:
                 said = f"; did you mean {near[0]!r}?"
-            else:
-                said = f" (it has: {listed(known, 20)})"
+            if other:
+                said = f"; its cells seem to be separated by {other}: set `delimiter: {other}`"
+            if not names:
+                said = keys_for(path, stated, **format) or said
             raise ValueError(f"{path}: has no column {name!r}{said}")
         if known.count(name) > 1:
             raise ValueError(

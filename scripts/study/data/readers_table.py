@@ -12,6 +12,7 @@ import hashlib
 import importlib
 import io
 import itertools
+import json
 import os
 import re
 from contextlib import contextmanager, suppress
@@ -26,6 +27,8 @@ from study.data.readers_text import AGAIN, brief, open_text
 BLOCK = 1 << 23  # characters of a CSV file read at a time
 BLOCK_ROWS = 1 << 16
 BLANK = " \t\n\r"  # what may stand around a cell
+TOP = 100  # number of lines in which names are sought
+DELIMITERS = ";\t,|"
 PICKLE = re.compile(r"\.(pkl|pickle)(\.\w+)?$")
 MAGIC = {b"\xfd7zXZ\0": "xz", b"\x1f\x8b": "gzip", b"BZh": "bz2"}
 
@@ -70,7 +73,7 @@ def _csv_blocks(path, choose, *, member=None, names=None, **keys):
             where = {name: header.index(name) for name in (*numeric, *text)}
             blocks = _whole_lines(handle)
             for lines in blocks:
-                frame = _parsed(lines, format.delimiter, len(header))
+                frame = _parsed(lines, format.delimiter, len(header), where.values())
                 if frame is None:
                     rest = itertools.chain([lines], blocks)
                     yield from _records(path, rest, read, header, where, text, format)
@@ -90,7 +93,7 @@ def _csv_blocks(path, choose, *, member=None, names=None, **keys):
                 if not kept.all():
                     frame = frame.filter(kept)
                 if len(numbers):
-                    series = {name: frame.to_series(place) for name, place in where.items()}
+                    series = {name: frame[str(place)] for name, place in where.items()}
                     yield numbers, _converted(series, text, format)
     except csv.Error as error:
         raise ValueError(f"{path}: is not a CSV file ({error})") from None
@@ -123,8 +126,11 @@ def _whole_lines(handle):
         yield "".join(rest)
 
 
-def _parsed(lines, delimiter, width):
-    """Whole lines as a frame of text with a row for each record, or None if Polars does not read them."""
+def _parsed(lines, delimiter, width, places):
+    """The first, the last and these columns of whole lines, as a frame of text, one row per record.
+
+    None if Polars does not read them as the csv module does.
+    """
     content = lines.encode()
     if not _are_around_cells(content, delimiter):
         return None
@@ -137,6 +143,7 @@ def _parsed(lines, delimiter, width):
             has_header=False,
             separator=delimiter,
             schema=dict.fromkeys(map(str, range(width)), pl.String),
+            columns=sorted({0, *places, width - 1}),
             missing_columns="insert",  # if the first row is too short
         )
     except pl.exceptions.PolarsError:
@@ -216,16 +223,35 @@ def _undecoded(path, member, format):
     return ": save it as UTF-8"
 
 
-def first_row(path, names, *, member=None, delimiter=",", encoding="utf-8", **_):
-    """The number of the first line, among the first 100 of a CSV file, that has all `names`; or None."""
+def keys_for(path, names, *, member=None, **keys):
+    """`remedy` for a file; "" if it is no text."""
+    format = Format.of(keys)
     if is_pickle(path) or is_parquet(path):
-        return None
-    with open_text(path, member, encoding) as handle, suppress(csv.Error, UnicodeDecodeError):
-        for number, line in enumerate(itertools.islice(handle, 100), 1):
-            row = next(csv.reader([line], delimiter=delimiter), [])
-            if names <= set(map(str.strip, row)):
-                return number
-    return None
+        return ""
+    with open_text(path, member, "latin-1") as handle:
+        top = [line.encode("latin-1") for line in itertools.islice(handle, TOP)]
+    return remedy(top, names, format)
+
+
+def remedy(top, names, format):
+    """Which keys to state so that one of a file's first lines names all columns; "" if none does."""
+    for delimiter in dict.fromkeys([format.delimiter, *DELIMITERS]):
+        for k, line in enumerate(top):
+            text = line.removeprefix(BOM).decode(format.encoding, "replace")
+            with suppress(csv.Error):
+                row = next(csv.reader([text], delimiter=delimiter), [])
+                if not set(names) <= set(map(str.strip, row)):
+                    continue
+                other = (
+                    "" if delimiter == format.delimiter else f"`delimiter: {json.dumps(delimiter)}`"
+                )
+                if k == format.names_at(top):
+                    return (
+                        f"; its cells seem to be separated by {json.dumps(delimiter)}: set {other}"
+                    )
+                joined = " and ".join(filter(None, [other, f"`header: {k + 1}`"]))
+                return f"; line {k + 1} has all names: set {joined}"
+    return ""
 
 
 def _records(path, blocks, read, header, where, text, format):

@@ -78,7 +78,7 @@ def lost(steps: list, radius: float | None, numbers: int, categories: int) -> st
     has every number at a bound, one level of each category, and the constant.
     """
     longest = math.sqrt(numbers + categories + 1)
-    if steps == list(STEPS) and radius >= longest * (1 - 1e-12):
+    if steps == list(STEPS) and radius >= longest * (1 - 1e-12):  # type: ignore[operator]
         return None
     if steps == list(STEPS):
         reason = f"`clip` to the radius {radius:g} shortens rows"

@@ -7,8 +7,8 @@ from study.configuration.experiment import Experiment
 class Entry:
     def __init__(self, section, arguments):
         self.experiment = arguments.experiment
-        self.spec = self.experiment.values[section][arguments.name]
-        self.kind = kinds.SECTIONS[section][self.spec["kind"]]
+        self.spec = self.experiment.section(section)[arguments.name]
+        self.kind = kinds.SECTIONS[section][self.spec.kind]
 
     @staticmethod
     def add_arguments(parser):

@@ -1,0 +1,249 @@
+"""The three findings of the first screens, in numbers: what to use, what holds, and what leaks.
+
+Pictures (`plots.headlines`), README, page and guides take every headline number from here.
+"""
+
+import math
+from pathlib import Path
+
+from checks import by_source as tables
+from dp_privacy.accounting import REPLACE_ONE
+from reporting import ledger, packing, readings, record
+from reporting.recommendations import NO_GAIN, UNTUNED
+from study import facts, paths
+from study.configuration.experiment import data_name
+from study.jobs.files import read_csv, read_json
+
+RESULTS = (readings.MEANS, readings.CLAIMS)  # the others are settings and standard deviations
+OPEN = "open"
+
+
+def keeps(rows):
+    """[{dataset, size, epsilon, kept, method}]: the best method that competes, of every question.
+
+    kept is a share of what the model without privacy gains; 0 if the best constant is no worse.
+    rows: of recommendations.csv.
+    """
+    best = {}
+    for row in rows:
+        if (
+            (row["regime"], row["adjacency"]) != (UNTUNED, REPLACE_ONE)
+            or row["why"]
+            or not row["kept"]
+        ):
+            continue
+        at = row["dataset"], int(row["train_size"]), float(row["epsilon"])
+        kept = 0.0 if row["standing"] == NO_GAIN else float(row["kept"])
+        if at not in best or kept > best[at]["kept"]:
+            names = dict(zip(("dataset", "size", "epsilon"), at, strict=True))
+            best[at] = names | {"kept": kept, "method": row["title"]}
+    return list(best.values())
+
+
+def rows_needed(cells, dataset, epsilon, share=0.95):
+    """The smallest number of rows tried from which on the best method keeps a share; None if none does."""
+    own = sorted(
+        (row["size"], row["kept"])
+        for row in cells
+        if (row["dataset"], row["epsilon"]) == (dataset, epsilon)
+    )
+    enough = None
+    for size, kept in reversed(own):
+        if kept < share:
+            break
+        enough = size
+    return enough
+
+
+def holds(sources):
+    """[(short name, {outcome: (in this run, in recorded runs)}, {the same of other numbers})] by source.
+
+    A result is a claim or a printed mean; settings and standard deviations are other numbers. What this run
+    leaves open counts as recorded, if a record decides it.
+    """
+    shown = []
+    for key in sources:
+        path = Path(paths.BY_SOURCE(source=key))
+        rows = read_csv(path) if path.exists() else []
+        before = {_key(row): row for row in record.read("verdicts", key)}
+        counts = ({}, {})
+        for row in _once(rows):
+            kind = row["section"] if row["section"] == "defects" else _kind(row)
+            if kind == "defects":
+                continue
+            recorded = before.get(_key(row))
+            decided = outcome(row) != OPEN or recorded is None
+            name = outcome(row if decided else recorded)
+            counted = counts[kind not in RESULTS].setdefault(name, [0, 0])
+            counted[0 if decided or name == OPEN else 1] += 1
+        if rows:
+            shown.append((facts.read(key).short, *counts))
+    return shown
+
+
+def _key(row):
+    return tuple(row[key] for key in tables.KEY)
+
+
+def _kind(row):
+    if row["section"] == "claims":
+        return readings.CLAIMS
+    if row["quantity"] == "setting":
+        return readings.SETTINGS
+    return readings.SPREADS if "standard deviation" in row["quantity"] else readings.MEANS
+
+
+def _once(rows):
+    """Each statement, and each printed number, once."""
+    unique = {}
+    for row in rows:
+        unique.setdefault(
+            (
+                row["section"],
+                _kind(row),
+                row["where"] if row["section"] == "published" else row["id"],
+            ),
+            row,
+        )
+    return unique.values()
+
+
+def outcome(row):
+    name = record.outcome(row)
+    return name if name in ("as stated", "under a reading", "not reproduced") else OPEN
+
+
+def leaks():
+    """(forms that are less private than claimed, number of forms with a claim)."""
+    path = Path(paths.LEDGER())
+    groups = {}
+    for attack in read_csv(path) if path.exists() else ():
+        groups.setdefault(attack["mechanism"], []).append(attack)
+    cells, forms, claimed = ledger.proven_cells(), [], 0
+    for name, group in groups.items():
+        entry = ledger.entry(group, cells.get(name, []))
+        claim = entry["marks"].get("claimed", 0)
+        if not 0 < claim < math.inf:
+            continue
+        claimed += 1
+        if not entry["verdict"].startswith(ledger.WORSE):
+            continue
+        attacked = entry["marks"].get("attacked", 0) / claim
+        proven = entry["marks"].get("proven", attacked * claim) / claim
+        forms.append(
+            {
+                "mechanism": name,
+                "name": entry["name"],
+                "released": name.endswith("_released"),
+                "proven": proven,
+                "attacked": attacked or None,
+            }
+        )
+    return forms, claimed
+
+
+def numbers(cells, sources, forms, claimed, shown):
+    """Every number of the three sentences, as plain data."""
+    return {
+        "keeps": [row for row in cells if row["dataset"] in shown],
+        "rows_needed": [
+            {"dataset": name, "epsilon": epsilon, "rows": rows_needed(cells, name, epsilon)}
+            for name in shown
+            for epsilon in sorted({row["epsilon"] for row in cells if row["dataset"] == name})
+        ],
+        "holds": [
+            {"source": name, "results": _plain(results), "others": _plain(others)}
+            for name, results, others in sources
+        ],
+        "leaks": {
+            "forms": claimed,
+            "less_private": len(forms),
+            "released": sum(form["released"] for form in forms),
+            "worst": [form["mechanism"] for form in forms],
+        },
+    }
+
+
+def _plain(counts):
+    return {name: {"run": own, "recorded": recorded} for name, (own, recorded) in counts.items()}
+
+
+def sentences(numbers):
+    """{keeps, holds, leaks}: one sentence under each picture."""
+    return {
+        "keeps": _keeps_said(numbers),
+        "holds": _holds_said(numbers["holds"]),
+        "leaks": _leaks_said(numbers["leaks"]),
+    }
+
+
+def _keeps_said(numbers):
+    first = numbers["rows_needed"][0]["dataset"] if numbers["rows_needed"] else None
+    own = [row for row in numbers["rows_needed"] if row["dataset"] == first]
+    if not own:
+        return "No experiment of this run compares methods on the data sets of this picture."
+    enough = [
+        f"{row['rows']:,} rows on at epsilon {row['epsilon']:g}" for row in own if row["rows"]
+    ]
+    never = [f"{row['epsilon']:g}" for row in own if not row["rows"]]
+    said = "What to use: percent of what can be learnt that the best method keeps. "
+    said += f"On {data_name(first)}, it"
+    said += f" keeps 95 % (bordered) from {_listed(enough)}" if enough else ""
+    said += ";" * bool(enough and never)
+    said += f" no number of rows tried suffices at epsilon {_listed(never)}" if never else ""
+    return f"{said}."
+
+
+def _holds_said(sources):
+    total = {}
+    for source in sources:
+        for name, count in source["results"].items():
+            total[name] = total.get(name, 0) + sum(count.values())
+    said = _listed([f"{total[name]:,} {words}" for name, words in HELD.items() if total.get(name)])
+    results = f"{sum(total.values()):,} results of {len(sources)} sources"
+    return f"What holds: of {results}, {said or 'none is judged'}."
+
+
+HELD = {
+    "as stated": "hold as stated",
+    "under a reading": "under one reading of what the source leaves open",
+    "not reproduced": "do not hold",
+    OPEN: "are open, mostly for lack of data or of simulations",
+}
+
+
+def _leaks_said(leaks):
+    return (
+        f"What leaks: {leaks['less_private']} of {leaks['forms']} audited forms of methods are less "
+        f"private than claimed; {leaks['released']} of them are programs that authors released."
+    )
+
+
+def _listed(words):
+    return f"{', '.join(words[:-1])} and {words[-1]}" if len(words) > 1 else "".join(words)
+
+
+PICTURES = {
+    "keeps": "Percent of the gain that the best method keeps, by rows and epsilon",
+    "holds": "Verdicts on the results of each source",
+    "leaks": "Real over claimed epsilon, for each form that is less private than claimed",
+}
+
+
+def section():
+    """The page's first part: {id, data, alt, sentence} of each picture; empty before they are drawn."""
+    file = Path(paths.HEADLINES())
+    if not file.exists():
+        return []
+    said = sentences(read_json(file))
+    drawn = {name: Path(paths.HEADLINE(picture=name)) for name in PICTURES}
+    return [
+        {
+            "id": f"headline-{name}",
+            "data": packing.picture(path),
+            "alt": PICTURES[name],
+            "sentence": said[name],
+        }
+        for name, path in drawn.items()
+        if path.exists()
+    ]

@@ -1,0 +1,89 @@
+"""The keys of config/sources/<key>/source.yaml."""
+
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+from annotated_types import Len
+from pydantic import StringConstraints
+from typing_extensions import TypeAliasType
+
+from study.configuration.section import Either, Maybe, Number, Section
+
+# Type checkers do not resolve unions that name themselves.
+if TYPE_CHECKING:
+    Facts: TypeAlias = Any
+    Values: TypeAlias = Any
+else:
+    Facts = TypeAliasType(
+        "Facts", Either[str | Number | bool | list["Facts"] | dict[Any, "Facts"] | None]
+    )
+    Listed, Named = Annotated[list["Values"], Len(1)], Annotated[dict[Any, "Values"], Len(1)]
+    Values = TypeAliasType("Values", Either[str | Number | Listed | Named])
+
+
+class _Decided(Section):
+    experiment: Maybe[str] = None
+    """Which experiment decides it, if the folder has not just one."""
+    not_tested: Maybe[str] = None
+    """Why nothing here can decide it; without checks."""
+    given: Maybe[str] = None
+    """As in an experiment's `claims`."""
+    checks: Maybe[list[dict[str, Any]]] = None
+    """As in an experiment's `claims`: all must hold."""
+
+
+class Claim(_Decided):
+    """What the source says about its results."""
+
+    id: str
+    """Name of the statement in tables."""
+    where: Maybe[str] = None
+    """Section or figure."""
+    says: str
+    """The statement."""
+
+
+class Defect(_Decided):
+    """What is wrong with the source's method or numbers."""
+
+    id: str
+    """Name of the defect in tables."""
+    what: str
+    """What is wrong."""
+    size: Maybe[str] = None
+    """How much it matters."""
+
+
+class Document(Section):
+    """Facts of one published document, as printed. Only what compares with them reads them."""
+
+    key: str
+    """The folder's name, by which experiments name their source."""
+    short: str
+    """Abbreviation used in tables."""
+    cited: Maybe[str] = None
+    """Authors, year and title, for the report."""
+    headline: Maybe[Annotated[str, StringConstraints(pattern="^[^/]+/[^/]+$")]] = None
+    """<experiment>/<figure>, the source's best-known figure, for the report."""
+    adjacency: Maybe[str] = None
+    """Which data sets are neighbours in the source's guarantee."""
+    objective: Maybe[str] = None
+    """What is minimised."""
+    mechanisms: Facts = None
+    """Noise as printed."""
+    other_methods_named: Maybe[list[str]] = None
+    """Methods named but not evaluated."""
+    settings: Facts = {}
+    """Protocol: data, sizes, epsilons, regularisation, folds."""
+    tables: dict[Any, Values] = {}
+    """Printed numbers by table. A text that ends in .csv names a file beside this one."""
+    figures: Facts = None
+    """What each figure shows."""
+    claims: list[Claim] = []
+    """What the source says about its results."""
+    defects: list[Defect] = []
+    """What is wrong with the source's method or numbers."""
+    readings: dict[str, dict[str, Any]] = {}
+    """What the source leaves open, as in an experiment. The key `experiment` is needed unless the folder
+    has exactly one."""
+    together: list[Annotated[list[str], Len(2)]] = []
+    """Readings that also run together, as in an experiment."""

@@ -3,6 +3,7 @@
     draws       discrete Gaussian noise in integers, from a key
     lattice     the cost of a Gaussian release on a lattice (lemmas 1 and 2)
     rows        lines of a file as integer rows of bounded norm
+    bounds      bounds of columns that a release finds, and theorem 3
     tilt        a minimiser with a certified gradient, and theorem 1
     statistics  Hessians and second moments of slopes
     models      plans and releases of models

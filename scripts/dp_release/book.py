@@ -18,6 +18,8 @@ and `raise` lines removed from the end. Events:
     begin     a release: name, cost, digests of request, rows, code and arithmetic, versions of libraries,
               a commitment to its key, and how often settings changed after a look at the rows. This
               spends the cost, and needs a preview of these rows under this request
+    bounds    bounds that a release found, with the noisy counts that they follow from, before anything
+              is computed from them; a resumed release reads them (`dp_release.bounds`)
     done      name and SHA-256 of model.json
     raise     a new budget, with the reason
 
@@ -44,7 +46,7 @@ from typing import NamedTuple
 
 from dp_privacy.accounting import REPLACE_ONE
 from dp_privacy.errors import Refused
-from dp_release import disk
+from dp_release import bounds, disk
 from dp_release.draws import new_key
 from dp_release.request import Request
 
@@ -412,6 +414,7 @@ class Book:
         except (ValueError, KeyError, TypeError):
             stated = {}
         wanted = {key: getattr(request, key) for key in (*STATED, "epsilon", "delta")}
+        wanted["schema"] = bounds.settled(request.schema, self.kept_bounds(request.name) or {})
         wanted |= {"made_by": begun["made_by"], "spent": _summary(self.spent(k + 1), begun)}
         if any(stated.get(key) != value for key, value in wanted.items()):
             raise Refused(
@@ -485,6 +488,16 @@ class Book:
         )
         disk.settle(folder / KEY)
         return Begun(key, _summary(self.spent(), begun), begun["at"])
+
+    def keep_bounds(self, name: str, found: dict[str, bounds.Found]) -> None:
+        """Record the bounds that a release found."""
+        columns = {column: own._asdict() for column, own in found.items()}
+        self._append({"event": "bounds", "name": name, "columns": columns})
+
+    def kept_bounds(self, name: str) -> dict[str, bounds.Found] | None:
+        """The recorded bounds of a release: column -> `bounds.Found`."""
+        _, event = self._of("bounds", name)
+        return event and {key: bounds.Found(**own) for key, own in event["columns"].items()}
 
     def _look(self, request, data):
         """What a `preview` line says, without its date."""

@@ -30,6 +30,7 @@ SHARES = (
     0.5,
 )  # of false accusations, for which the card states an attack's power
 GROUPS = (2, 3, 4, 5, 10)  # rows per person for which the card states the guarantee
+ENDS = (("low", "high"), ("least", "most"))  # of bounds that were found
 KINDS = {"logistic": "logistic regression", "log_cosh": "robust linear regression (log-cosh loss)"}
 
 
@@ -150,6 +151,8 @@ def card(document: dict) -> str:
         "## The coefficients",
         _coefficients(document),
     ]
+    if "found" in document:
+        parts += ["## Bounds that were found", _found(document["found"])]
     if document["holdout"]:
         measured = document["holdout"]
         once = _one(document) == "person" and document["person"]["count"] == PEOPLE
@@ -416,6 +419,27 @@ def _coefficients(document):
     return f"{text}.\n\n" + "\n".join(lines)
 
 
+def _found(found):
+    """Which bounds a release found, what that cost, and what it does to the coefficients."""
+    lines = [
+        "| column | bounds found | least and most | rows that stand out |",
+        "|---|---|---|---|",
+    ]
+    for c in found["columns"]:
+        between = " | ".join(f"{_exact(c[a])} to {_exact(c[b])}" for a, b in ENDS)
+        lines.append(f"| {_cell(c['column'])} | {between} | {c['stands_out']:,} |")
+    return (
+        f"The release found these bounds in the rows, from noisy counts of rows in public bins. Its "
+        f"epsilon pays for them. Alone, they would cost epsilon = {_above(found['epsilon'])} at the same "
+        f"delta. Where no bin stood out of the noise, the bounds are the public least and most, and other "
+        f"coefficients are those of a model without this column.\n\n"
+        + "\n".join(lines)
+        + "\n\nNumbers beyond the bounds count as the bound. So a coefficient of a column with a long tail "
+        "is that of the clipped numbers, and small groups with unusual numbers, of fewer rows than stand "
+        "out, are told apart less."
+    )
+
+
 def _p(value):
     return f"{value:.2g}" if value >= 1e-15 else "< 1e-15"
 
@@ -492,8 +516,7 @@ def _fields(document):
         "Side channels": "not covered: how long the computation took, how much memory it used, and when "
         "files were written",
         "Budget": "sums of epsilon and delta in a book that refuses more; see above",
-        "Preparation": "bounds and categories are public; a row is made from one line alone, and nothing "
-        "was looked up in others"
+        "Preparation": _prepared(document)
         + "; which rows of a person count is decided by this person's rows alone"
         * ("person" in document),
         "Exposure of the rows": "the rows themselves stay where they were; access to them, their backups "
@@ -502,6 +525,19 @@ def _fields(document):
     lines = ["| field | claim |", "|---|---|"]
     lines += [f"| {key} | {_cell(value)} |" for key, value in fields.items()]
     return "\n".join(lines)
+
+
+def _prepared(document):
+    if "found" not in document:
+        return (
+            "bounds and categories are public; a row is made from one line alone, and nothing was "
+            "looked up in others"
+        )
+    names = ", ".join(f"`{c['column']}`" for c in document["found"]["columns"])
+    return (
+        f"bounds of {names} were found in the rows, which is paid for; other bounds and categories are "
+        f"public; given the bounds, a row is made from one line alone"
+    )
 
 
 def _versions(document):

@@ -57,8 +57,10 @@ except ImportError as error:
     ) from error
 
 from dp_privacy.errors import Refused
+from dp_release import bounds as found
 from dp_release import files, making, rows, using
 from dp_release.book import LINES, Book, Budget
+from dp_release.bounds import FIND
 from dp_release.formats import Format
 from dp_release.request import Request
 
@@ -378,9 +380,10 @@ class PrivateClassifier(ClassifierMixin, _Private):
         Public number of rows.
     columns : dict or tuple
         Column -> (low, high), a list of categories, or a `dp_release.rows.Number` or `Category`, which
-        can also state `codes` for missing cells and what replaces them. Two numbers
-        are bounds. A tuple gives the same bounds to all columns. Bounds and categories must not be derived
-        from the rows.
+        can also state `codes` for missing cells and what replaces them. Two numbers are bounds. A tuple
+        gives the same bounds to all columns. Bounds and categories must not be derived from the rows.
+        With "find" or {"find": {"least": 0, "most": 1e6}} in place of bounds, the release finds them, and
+        pays for them (`dp_release.bounds`).
     target : list
         Two public labels, the negative one first, or a `dp_release.rows.Category` or `Label`.
     unit : str
@@ -531,8 +534,8 @@ class PrivateRegressor(RegressorMixin, _Private):
     Parameters
     ----------
     target : tuple
-        The target's public bounds (low, high), or a `dp_release.rows.Number`. Other parameters are those
-        of `PrivateClassifier`.
+        The target's public bounds (low, high), "find", or a `dp_release.rows.Number`. Other parameters
+        are those of `PrivateClassifier`.
 
     Attributes
     ----------
@@ -708,6 +711,10 @@ def _labels(model):
 
 
 def _column(name, domain):
+    if isinstance(domain, str) and domain == FIND:
+        return found.number(name, True)
+    if isinstance(domain, dict) and domain.keys() == {FIND}:
+        return found.number(name, domain[FIND])
     if isinstance(domain, rows.Number | rows.Category):
         return domain._replace(name=name)
     if isinstance(domain, Iterable) and not isinstance(domain, str):

@@ -36,6 +36,9 @@ Keys:
     made_by       {code, libraries, arithmetic} of `dp_release.making`
     date          the day on which the release began
     released_by, contact, labels  of the request, if it states them
+    found         absent, or what the release found bounds from (`dp_release.bounds`): {epsilon, the cost
+                  alone at the release's delta; columns: [{column, least, most, outside, low, high,
+                  stands_out, step, scale, integers, parts}, ..]}. `schema` has the bounds that were found
 
 Models of older code have no date.
 """
@@ -50,7 +53,7 @@ import numpy as np
 
 from dp.inference import answered, wald
 from dp_privacy.errors import Refused
-from dp_release import holdout, meaning, models, rows, statistics
+from dp_release import bounds, holdout, meaning, models, rows, statistics
 from dp_release.request import BUT_A_PREVIEW, PREMISES, WITHOUT_A_LOOK, Request
 
 __all__ = ["Model", "load"]
@@ -208,16 +211,23 @@ def content(
     spent: dict,
     made_by: dict,
     day: str,
+    found: dict[str, bounds.Found] | None = None,
 ) -> bytes:
-    """The content of model.json. spent, made_by, day: of the book."""
+    """The content of model.json.
+
+    spent, made_by, day: of the book. found: the bounds that the release found.
+    """
     measured = isinstance(made, holdout.Release)
     release, paid = (made.model, made.package) if measured else (made, made.plan)
-    plan, schema = release.plan, rows.from_facts(request.schema)
+    plan, asked = release.plan, rows.from_facts(request.schema)
+    facts = bounds.settled(request.schema, found or {})
+    schema = rows.from_facts(facts)
     noises, target = plan.noises, schema.columns[schema.target]
     T, shift = own_units(schema)
     weights = release.floats("weights")
     guarantee = paid.guarantee()
     table, estimates, covariance = table_of(release, schema.names, T, shift)
+    table = bounds.silenced(table, found or {})
     document = {
         "format": FORMAT,
         "name": request.name,
@@ -227,7 +237,7 @@ def content(
         "premise": request.premise,
         "rows": request.rows,
         "training_rows": plan.problem.n,
-        "schema": request.schema,
+        "schema": facts,
         "columns": schema.names,
         "classes": request.classes,
         "target": {"name": target.name, "low": float(target.low), "high": float(target.high)}
@@ -252,13 +262,15 @@ def content(
             "adjacency": guarantee.adjacency,
             "reason": guarantee.reason,
             "profile": [[e * request.epsilon, paid.delta_at(e * request.epsilon)] for e in PROFILE],
-            "premises": _premises(request, spent),
+            "premises": _premises(request, spent, found),
             "meaning": meaning.meaning(guarantee.profile)._asdict(),
         },
         "spent": spent,
         "made_by": made_by,
         "date": day,
     }
+    if found:
+        document["found"] = bounds.document(asked, plan, found)
     if request.person is not None:
         document["person"] = request.person
     for key in ("released_by", "contact", "labels"):
@@ -272,8 +284,10 @@ def written(document: dict) -> bytes:
     return (json.dumps(document, indent=1, allow_nan=False) + "\n").encode()
 
 
-def _premises(request, spent):
+def _premises(request, spent, found):
     premise = PREMISES[request.premise]
+    if found:  # by the release, which pays for it
+        premise = premise.replace("columns, bounds", "columns, stated bounds")
     if spent.get("settings_changed"):
         premise = premise.replace(WITHOUT_A_LOOK, BUT_A_PREVIEW)
     also = [f"Taken as public: {request.taken_as_public}."] if request.taken_as_public else []

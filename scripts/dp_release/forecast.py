@@ -22,7 +22,7 @@ from dp.seeds import generator
 from dp.solvers.newton import minimise
 from dp_privacy.errors import Refused
 from dp_privacy.profiles import Profile
-from dp_release import files, holdout, making, models, rows
+from dp_release import bounds, files, holdout, making, models, rows
 from dp_release.meaning import meaning
 from dp_release.persons import PEOPLE, ROWS, Persons, Table, filled
 from dp_release.request import Request, class_names
@@ -30,6 +30,7 @@ from dp_release.request import Request, class_names
 __all__ = ["Expected", "Outlook", "Study", "needed", "outlook", "prices", "share", "width"]
 
 EVEN = 0.5  # default share of the second class
+FAR = 4  # deviations from the mean to the bounds of simulated rows, if bounds are to be found
 SPREAD = 6  # default distance between the bounds, in standard deviations
 GRID = (np.arange(4096) + 0.5) / 4096  # probabilities at which quantiles are tabulated
 REFERENCE = 20_000  # number of simulated rows that determine a study's moments
@@ -98,7 +99,9 @@ class Study:
     def __init__(
         self, schema: rows.Schema, expected: Expected | None = None, seed: int = 0
     ) -> None:
-        self.schema, self.expected, self.seed = schema, expected or Expected(), seed
+        self.expected, self.seed = expected or Expected(), seed
+        self.found = list(bounds.columns(schema))
+        self.schema = schema = _with_expected_bounds(schema, self.expected)
         unknown = self.expected.columns.keys() - {column.name for column in schema.columns}
         if unknown:
             raise Refused(f"there is no column {sorted(unknown)[0]!r} to expect anything of")
@@ -126,7 +129,7 @@ class Study:
         scores = X @ self.weights
         self.weights[schema.constant] = self._intercept(scores) / (schema.each / rows.ONE)
         V, scores = V[:TESTED], (X @ self.weights)[:TESTED]
-        self.tested = rows.shortened(V), self._labels(scores, generator(seed, "labels"))
+        self.tested = V, self._labels(scores, generator(seed, "labels"))
         self._without: dict[int, np.ndarray] = {}
 
     def _effects(self):
@@ -276,6 +279,11 @@ class Study:
                 f"sixth of the bounds' distance as standard deviation, and levels are equally frequent "
                 f"(--expect)."
             )
+        if self.found:
+            yield (
+                f"Assumed of {', '.join(self.found)}: numbers lie within {FAR} standard deviations of the "
+                f"expected mean. Their bounds are found."
+            )
         if self.expected.correlations:
             yield "Assumed: columns are independent, except for the stated correlations."
         else:
@@ -286,10 +294,14 @@ class Study:
 
     def rows(self, n: int, draw: int) -> tuple[np.ndarray, np.ndarray]:
         """Simulate (V, y) of n rows, as `Schema.rows` returns them."""
+        V, y = self.unshortened(n, draw)
+        return rows.shortened(V), y
+
+    def unshortened(self, n: int, draw: int) -> tuple[np.ndarray, np.ndarray]:
+        """`rows` before long rows are shortened."""
         rng = generator(self.seed, "draw", draw)
         V = self._columns(n, rng)
-        y = self._labels(V @ (self.weights / rows.ONE), rng)
-        return rows.shortened(V), y
+        return V, self._labels(V @ (self.weights / rows.ONE), rng)
 
     def people(self, persons: Persons, draw: int) -> Table:
         """Simulate the rows of people, whose rows are independent: `filled` slots."""
@@ -432,23 +444,33 @@ def outlook(request: Request, study: Study, draws: int | None = None) -> Outlook
     persons = request.persons
     if persons is not None:
         persons = persons._replace(people=n // persons.most)  # without those that are held out
-    names, widths, weights, plain = study.schema.names, [], [], []
+    names, widths, weights, plain, tested = study.schema.names, [], [], [], []
     for k in range(draws):
-        if persons is None:
-            V, y, shares = Table(*study.rows(n, k), None)
-        else:
-            V, y, shares = study.people(persons, k)
-        key = generator(study.seed, "key", k).bytes(32)
-        release = models.release(plan, V, y, key, shares)
-        table = files.table_of(release, names, *files.own_units(study.schema))[0]
+        learnt = study.people(persons, k) if persons else Table(*study.rows(n, k), None)
+        key, schema, found = generator(study.seed, "key", k).bytes(32), study.schema, {}
+        V, y = learnt.V, learnt.y
+        if plan.found:
+            simulated = study.unshortened(n, k)
+            found = _found(request, plan, study, simulated, key)
+            schema = rows.from_facts(bounds.settled(request.schema, found))
+            learnt = Table(*_under(schema, study.schema, *simulated), None)
+        release = models.release(plan, learnt.V, learnt.y, key, learnt.shares)
+        table = files.table_of(release, names, *files.own_units(schema))[0]
+        table = bounds.silenced(table, found)
         if table is not None:
             ends = [(math.inf if row["low"] is None else row["high"] - row["low"]) for row in table]
             widths.append(ends)
         if k < SCORED:
             weights.append(release.floats("weights"))
+            tested.append(schema)
             plain.append(study.without(plan, k, V, y))
     typical, ranges = _typical(np.array(widths)) if widths else ([], [])
-    accuracy, without = (_accuracy(study, np.array(each)) for each in (weights, plain))
+    without = _accuracy(study, study.schema, np.array(plain))
+    if plan.found:  # each under its own bounds
+        each = [_accuracy(study, s, w[None]) for s, w in zip(tested, weights, strict=True)]
+        accuracy = {name: float(np.mean([e[name] for e in each])) for name in without}
+    else:
+        accuracy = _accuracy(study, study.schema, np.array(weights))
     gains = [(each["auc"] - 0.5) if "auc" in each else each["r2"] for each in (accuracy, without)]
     return Outlook(
         request.epsilon,
@@ -528,6 +550,84 @@ def price_lines(found: list[Price]) -> list[str]:
     return said
 
 
+def _with_expected_bounds(schema, expected):
+    """The schema of simulated rows: columns whose bounds are found get bounds around what is expected."""
+    found, ends = bounds.columns(schema), {}
+    for name, column in found.items():
+        known = expected.columns.get(name, {})
+        if set(known) != {"mean", "deviation"}:
+            raise Refused(
+                f"{name!r} has no stated bounds: say what you expect of it, --expect {name}=MEAN,DEVIATION"
+            )
+        reach = FAR * known["deviation"]
+        low = max(float(column.low), known["mean"] - reach)
+        high = min(float(column.high), known["mean"] + reach)
+        ends[name] = bounds.Found(low, high, [], [])
+    return rows.from_facts(bounds.settled(schema.facts, ends)) if found else schema
+
+
+def _found(request, plan, study, simulated, key):
+    """The bounds that a release finds in simulated rows (V, y)."""
+    asked = rows.from_facts(request.schema)
+
+    def count(ends):
+        exact = {}
+        for name, each in ends.items():
+            x = _numbers(study.schema, name, *simulated)
+            inner = np.array([float(edge) for edge in each[1:-1]])
+            places = np.searchsorted(inner, x, side="right")
+            exact[name] = np.bincount(places, minlength=len(each) - 1).tolist()
+        return exact
+
+    return bounds.find(asked, plan.found, count, key)
+
+
+def _numbers(schema, name, V, y):
+    """A column of numbers or the target in its own units, from unshortened rows of a schema."""
+    (column,) = (c for c in schema.columns if c.name == name)
+    target = schema.columns[schema.target].name == name
+    share = y / rows.ONE if target else V[:, schema.names.index(name)] / schema.each
+    low, high = float(column.low), float(column.high)
+    return low + (share + 1) * (high - low) / 2
+
+
+def _under(schema, other, V, y):
+    """Rows (V, y) of the schema `other` under the bounds of `schema`, which has the same columns."""
+    V, y = V.copy(), y
+    for column in schema.columns:
+        if column in other.columns or not isinstance(column, rows.Number):
+            continue
+        low, high = float(column.low), float(column.high)
+        share = np.clip((2 * _numbers(other, column.name, V, y) - low - high) / (high - low), -1, 1)
+        if column.name == schema.columns[schema.target].name:
+            y = np.trunc(share * rows.ONE).astype(np.int32)
+        else:
+            V[:, schema.names.index(column.name)] = np.trunc(share * schema.each)
+    return V, y
+
+
+def price(request: Request, study: Study, found: Outlook, draws: int | None = None) -> list[str]:
+    """What bounds cost that are found, in sentences: none if all are stated. found: of `outlook`.
+
+    The same rows are released under stated bounds, which are around what is expected.
+    """
+    paid = making.planned(request)
+    noises = (paid.model if request.holdout else paid).found
+    if not noises:
+        return []
+    said = [
+        f"{name}: a bin of numbers stands out from about {bounds.stands_out(noises, name):,} rows on."
+        for name in noises
+    ]
+    stated = outlook(request._replace(schema=study.schema.facts), study, draws)
+    for name, width in found.widths.items():
+        other = stated.widths[name]
+        if other < math.inf:
+            less = "mostly not given" if width == math.inf else f"{width / other:.2g} times as wide"
+            said.append(f"{name}: under stated bounds, {other:.3g} wide; under found ones, {less}.")
+    return said
+
+
 def _typical(widths):
     """Each column's geometric mean and (10 %, 90 %) quantiles of the widths (draws, d).
 
@@ -545,10 +645,14 @@ def _draws(study, n):
     return min(max(WORK // (n * study.schema.d), DRAWS[0]), DRAWS[1])
 
 
-def _accuracy(study, weights):
+def _accuracy(study, schema, weights):
+    """Metrics of weights for rows of a schema, which has the study's columns and perhaps other bounds."""
     V, y = study.tested
-    if study.schema.numbers:
-        target = study.schema.columns[study.schema.target]
+    if schema is not study.schema:
+        V, y = _under(schema, study.schema, V, y)
+    V = rows.shortened(V)
+    if schema.numbers:
+        target = schema.columns[schema.target]
         unit = (float(target.high) - float(target.low)) / 2
         X, labels = rows.bounded(V, y, True)
         metrics = evaluation.regression(weights, X.astype(float), labels, unit=unit)

@@ -12,6 +12,7 @@ import resource
 import sys
 import zlib
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,7 @@ import scipy
 import scipy.linalg  # loads the BLAS that `arithmetic` records
 
 from dp_privacy.errors import Refused
-from dp_release import files, holdout, models, persons, rows
+from dp_release import bounds, files, holdout, models, persons, rows
 from dp_release import preview as private
 from dp_release.book import Book
 from dp_release.request import Request
@@ -265,10 +266,12 @@ def _made(request, book, plan, data, header, maker):
         raise Refused(OTHER_COUNT)
     begun = book.begin(request, data, maker)
     try:
+        found = _bounds(request, book, plan, lines, begun.key)
+        schema = rows.from_facts(bounds.settled(request.schema, found))
         table = _table(request, schema, lines, begun.key)
         release = holdout.release if request.holdout else models.release
         made = release(plan, table.V, table.y, begun.key, table.shares)
-        content = files.content(request, made, begun.spent, maker, begun.day)
+        content = files.content(request, made, begun.spent, maker, begun.day, found)
     except Exception:
         raise Refused(STOPPED) from None
     book.finish(request, content)
@@ -279,3 +282,22 @@ def _table(request, schema, lines, key):
     if request.person is not None:
         return persons.table(schema, lines, request.persons, key)
     return persons.Table(*schema.rows(lines, request.rows), None)
+
+
+def _bounds(request, book, plan, lines, key):
+    """The bounds that the release finds, from the book if it has them: column -> `bounds.Found`.
+
+    They are in the book before anything else is computed from them.
+    """
+    schema = rows.from_facts(request.schema)
+    if not bounds.columns(schema):
+        return {}
+    found = book.kept_bounds(request.name)
+    if found is None:
+        noises = (plan.model if request.holdout else plan).found
+        if request.holdout:  # bounds and model are of the same rows, as theorem 2 needs
+            out = holdout.held_out(plan.n, plan.held, key)
+            lines = [line for line, held in zip(lines, out, strict=True) if not held]
+        found = bounds.find(schema, noises, partial(bounds.counts, schema, lines), key)
+        book.keep_bounds(request.name, found)
+    return found

@@ -20,7 +20,7 @@ from dp.proofs import gaussian_tilt, person_tilt
 from dp_privacy.accounting import REPLACE_ONE, Guarantee, gaussian_mu
 from dp_privacy.errors import Refused
 from dp_privacy.profiles import Curve, symmetric
-from dp_release import lattice, rows, statistics, tilt
+from dp_release import bounds, lattice, rows, statistics, tilt
 from dp_release.draws import Stream
 from dp_release.persons import Persons, check_shares
 
@@ -60,6 +60,8 @@ class Plan(NamedTuple):
         Radius of the ball onto which weights are projected before statistics are computed.
     persons : dp_release.persons.Persons or None
         If set, a person has `most` of the n rows, and is what the release protects.
+    found : dict
+        Column -> noise on its counts, for bounds that are found (`dp_release.bounds`).
 
     Methods
     -------
@@ -75,18 +77,24 @@ class Plan(NamedTuple):
     noises: dict[str, lattice.Noise]
     longest: float
     persons: Persons | None = None
+    found: dict[str, lattice.Noise] = {}
+
+    @property
+    def gaussians(self) -> list[lattice.Noise]:
+        """All noises but the tilt's."""
+        return [*self.noises.values(), *self.found.values()]
 
     @property
     def variation(self) -> Fraction:
         """eta: a bound on the total variation distance to the same release in real numbers."""
-        total = sum(noise.variation for noise in self.noises.values())
+        total = sum(noise.variation for noise in self.gaussians)
         if self.tilt is not None:
             total += self.tilt.noise.variation + lattice.UNLIKELY
         return total
 
     def delta_at(self, epsilon: float) -> float:
         """The proven delta at epsilon >= 0, rounded up."""
-        mu = lattice.above(lattice.together(list(self.noises.values())))
+        mu = lattice.above(lattice.together(self.gaussians))
         one, r = 0.0, 1 / (self.problem.n * Fraction(self.problem.lam))
         if self.tilt is not None:
             one = lattice.above(self.tilt.noise.mu)
@@ -117,6 +125,14 @@ class Plan(NamedTuple):
             f"deviation {parts}; all rounding is paid for, and a distance of "
             f"{float(self.variation):.1g} in total variation"
         )
+        if self.found:
+            counted = ", ".join(
+                f"{float(noise.deviation):.6g} for {name}" for name, noise in self.found.items()
+            )
+            reason += (
+                f"; before, bounds from counts of rows in public bins, with discrete Gaussian noise of "
+                f"standard deviation {counted}"
+            )
         profile = Curve(symmetric(np.vectorize(self.delta_at, otypes=[float])))
         return Guarantee(self.epsilon, self.epsilon, self.delta, REPLACE_ONE, reason, profile)
 
@@ -167,6 +183,7 @@ def objective_perturbation(
     tolerance: float | None = None,
     bits: int = lattice.BITS,
     persons: Persons | None = None,
+    find: dict[str, tuple[float, int]] | None = None,
 ) -> Plan:
     """The `Plan` of theorem 1 (`dp_release.tilt`), with statistics at the released weights.
 
@@ -174,11 +191,14 @@ def objective_perturbation(
     lam: None for `rule_lambda`. tolerance: None for the smallest that is reached on every data set.
     persons: None if a row is protected. With several rows per person, the profile of theorem 1 is that of
     `dp.proofs.person_tilt`; nothing else in its proof depends on how neighbours differ.
+    find: column -> (share of mu^2, number of bins), for bounds that are found (`dp_release.bounds`).
     """
     loss = losses.get(loss)
     name, kappa = loss.name, loss.kappa
     _check(n, d, epsilon, delta)
-    second = math.sqrt(output**2 + covariance * len(statistics_beside))
+    find = find or {}
+    shares = sum(share for share, _ in find.values())
+    second = math.sqrt(output**2 + covariance * len(statistics_beside) + shares)
     if not 0 < output <= second < 1:
         raise Refused("the shares of mu leave nothing for the tilt: make them smaller")
     several = persons is not None and persons.most > 1
@@ -196,7 +216,8 @@ def objective_perturbation(
         lam = rule(n, d, epsilon, delta, **options)
     _check_lambda(lam)
     counts = [statistics.coordinates(kind, d) for kind in statistics_beside]
-    left = delta_left(epsilon, delta, 2 * d + sum(counts), bits)
+    bins = sum(count for _, count in find.values())
+    left = delta_left(epsilon, delta, 2 * d + sum(counts) + bins, bits)
     free = gaussian_tilt.sigma_where_free(epsilon, left, 1.0, kappa, REPLACE_ONE, name) * most
     if several:
         least = person_tilt.replacement(epsilon, kappa / (50 * free), 1 / (n * lam), most, name)
@@ -230,7 +251,11 @@ def objective_perturbation(
         moved = statistics.sensitivity(kind, problem) * most
         moved += 2 * Fraction(statistics.rounding(kind, problem, longest))
         noises[kind] = lattice.covering(moved, mu * share, count, bits)
-    plan = Plan(problem, epsilon, delta, tolerance, tilted, noises, longest, persons)
+    found = {
+        name: bounds.noise(mu * below(math.sqrt(share)), count, bits)
+        for name, (share, count) in find.items()
+    }
+    plan = Plan(problem, epsilon, delta, tolerance, tilted, noises, longest, persons, found)
     _check_delta(plan)
     return plan
 

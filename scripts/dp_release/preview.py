@@ -42,6 +42,7 @@ class Looked:
         )
         self.replaced, self.ends, self.rest = column.missing is not None, None, False
         listed = ()  # cells that are listed, even if they look missing
+        self.found = getattr(column, "find", None) is not None
         if isinstance(column, rows.Number):
             self.ends = rows.fraction(column.low), rows.fraction(column.high)
         elif isinstance(column, rows.Category):
@@ -235,6 +236,11 @@ def _lines(count, of):
 def column_sentences(column: Looked, lines: int, classes: list[str] | None = None) -> list[str]:
     """Sentences about a column. classes: names of the labels, if the column is the target of classes."""
     said = [f"{column.name}: {column.read:,} cells are read."]
+    if column.found:
+        said.append(
+            f"{column.name}: the release finds its bounds, with noise, between the public least and most. "
+            f"Change nothing here by what you know of the rows."
+        )
     if column.missing:
         what = "replaced by the stated value" if column.replaced else "so their lines count nothing"
         said.append(f"{column.name}: {column.missing:,} cells are missing, {what}.")

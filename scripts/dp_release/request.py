@@ -11,7 +11,7 @@ from typing import NamedTuple
 from dp import losses
 from dp.mechanisms import MECHANISMS
 from dp_privacy.errors import Refused
-from dp_release import models, rows
+from dp_release import bounds, models, rows
 from dp_release import persons as people
 from dp_release.persons import Persons
 
@@ -205,6 +205,12 @@ class Request(NamedTuple):
         self._check_method()
         if persons is not None and persons.slots != self.rows:
             raise Refused("rows are people times most")
+        bounds.check(schema)
+        if persons is not None and bounds.columns(schema):
+            raise Refused(
+                "bounds are found by counting rows, of which a person may have several: state the bounds, "
+                "or leave `person` out"
+            )
         if METHODS[self.method].numbers not in (None, schema.numbers):
             other = [name for name, m in METHODS.items() if m.numbers in (None, schema.numbers)]
             what = "a number" if schema.numbers else "two classes"
@@ -276,6 +282,8 @@ class Request(NamedTuple):
             options["persons"] = self.persons
         if METHODS[self.method].numbers is None:
             options["loss"] = "log_cosh" if schema.numbers else "logistic"
+        if bounds.columns(schema):
+            options["find"] = bounds.options(schema)
         try:
             return METHODS[self.method].plan(n, schema.d, self.epsilon, self.delta, **options)
         except (TypeError, ValueError, ArithmeticError) as error:

@@ -57,6 +57,8 @@ class Number(NamedTuple):
         Replaces missing cells; if None, their rows become zeros.
     codes : tuple
         Further values that stand for a missing cell, such as -9. They are compared as categories are.
+    find : dict or None
+        How a release finds narrower bounds between these (`dp_release.bounds`); None for bounds as stated.
     """
 
     name: str
@@ -64,6 +66,7 @@ class Number(NamedTuple):
     high: float | int | str
     missing: Value | None = None
     codes: tuple[Value, ...] = ()
+    find: dict | None = None
 
 
 class Category(NamedTuple):
@@ -396,15 +399,12 @@ def _affine(column, largest, format):
     low, high = (_bound(column, value) for value in (column.low, column.high))
     if not low < high:
         raise Refused(f"the bounds of {column.name!r} must be [low, high] with low < high")
-    instead = None if column.missing is None else decimal(str(column.missing).encode())
-    if instead is None and column.missing is not None:
-        raise Refused(f"missing cells of {column.name!r} must become a number")
-    missing = is_missing(column.codes, format)
+    number_of = number_reader(column, format)
     common = math.lcm(low.denominator, high.denominator)
     middle, width = int((low + high) * common), int((high - low) * common)
 
     def read(cell):
-        number = instead if missing(cell) else decimal(format.plain(cell))
+        number = number_of(cell)
         if number is None:
             return None
         m, e = number
@@ -413,7 +413,20 @@ def _affine(column, largest, format):
         size = min(abs(over) // (width * down), largest)
         return size if over > 0 else -size
 
-    return _remembered(read)
+    return remembered(read)
+
+
+def number_reader(column: Number, format: Format) -> Callable[[bytes], tuple[int, int] | None]:
+    """A function from a cell to its `decimal`, with a missing cell replaced if the column says by what."""
+    instead = None if column.missing is None else decimal(str(column.missing).encode())
+    if instead is None and column.missing is not None:
+        raise Refused(f"missing cells of {column.name!r} must become a number")
+    missing = is_missing(column.codes, format)
+
+    def read(cell):
+        return instead if missing(cell) else decimal(format.plain(cell))
+
+    return read
 
 
 def _bound(column, value):
@@ -431,7 +444,7 @@ def fraction(value: float | str) -> Fraction | None:
         return None
 
 
-def _remembered(read):
+def remembered(read: Callable) -> Callable:
     """Add a cache to `read`, because most columns have few distinct values."""
     known = {}
 
@@ -506,7 +519,7 @@ def _label(column, format):
         number = instead if missing(cell) else decimal(format.plain(cell))
         return None if number is None else 1 if value_of(number) > threshold else -1
 
-    return _remembered(read)
+    return remembered(read)
 
 
 def _looked_up(column, values, results, format, rest=None):
@@ -533,7 +546,7 @@ def _looked_up(column, values, results, format, rest=None):
         k = place(cell)
         return rest if k is None else results[k]
 
-    return _remembered(read)
+    return remembered(read)
 
 
 def is_missing(

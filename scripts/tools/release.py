@@ -182,6 +182,10 @@ def forecast(arguments):
         results = [outlooks.outlook(each, study, arguments.draws) for each in requests]
     for result in results:
         print(*result.sentences(arguments.prior), sep="\n")
+        price = outlooks.price(
+            request._replace(epsilon=result.epsilon), study, result, arguments.draws
+        )
+        print(*price, sep="\n", end="\n" if price else "")
     if request.person is not None:
         found = outlooks.prices(request, study, tuple(arguments.most), arguments.draws or FEW)
         print(*outlooks.price_lines(found), sep="\n")

@@ -103,6 +103,7 @@ def test_exact_rows():
         "redrawn_functional": [1],
         "laplace_coordinates": [1],
         "laplace_dimension": 784,
+        "found_bounds": [[0.1, 1], [1, 5]],
     }
     rows = [
         dict(zip(exact_losses.COLUMNS, row, strict=True)) for row in exact_losses.rows(**settings)
@@ -124,6 +125,23 @@ def test_exact_rows():
     gaussian = [r["epsilon"] for r in rows if r["what"].startswith("epsilon at this delta")]
     assert gaussian == pytest.approx([0.751, 10.394], abs=5e-4)
     assert max(r["epsilon"] for r in rows if r["mechanism"] == "laplace_coordinates") == 28
+    found = [r["delta"] for r in rows if r["mechanism"] == "bounds that a release finds"]
+    assert found == pytest.approx([1e-5, 1e-5], rel=1e-4)
+    half = exact_losses.noisy_counts_delta(1, 5, math.sqrt(10) / accounting.gaussian_mu(1, 1e-5))
+    assert half > 50 * 1e-5  # noise for the change of two counts of each column
+
+
+def test_noisy_counts_are_summed_over_all_releases():
+    """One column on coarse lattices: the sum over its four counts, one by one."""
+    for sigma, points, epsilon in ((1.5, 1, 0.5), (0.8, 2, 1.0), (2.0, 1, 0.0)):
+        s = sigma * points
+        x = np.arange(-20, 21)
+        p, q = (np.exp(-((x - moved) ** 2) / (2 * s * s)) for moved in (0, points))
+        laws = (np.outer(a, b).ravel() / p.sum() ** 2 for a, b in ((p, q), (q, p)))
+        law, other = (np.outer(each, each) for each in laws)
+        expected = np.maximum(law - math.exp(epsilon) * other, 0).sum()
+        actual = exact_losses.noisy_counts_delta(epsilon, 1, sigma, points)
+        assert actual == pytest.approx(expected, rel=1e-6)
 
 
 def test_nothing_is_proven_after_an_unproven_part():

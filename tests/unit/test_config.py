@@ -465,6 +465,22 @@ def test_data_files_of_ones_own_are_looked_at(project, entry, file, content, exp
     assert str(caught.value) == BAD + expected
 
 
+@pytest.mark.parametrize(
+    "entry",
+    [
+        "{CSV, bounds: {a: {find: true}}}",
+        "{source: {csv: toy.csv}, target: {column: y, bounds: {find: {least: 0}}}, bounds: {a: [0, 1]}}",
+    ],
+)
+def test_bounds_that_are_found_are_for_releases_alone(project, entry):
+    path = project / "config/datasets.yaml"
+    path.write_text(path.read_text() + f"\ntoy: {entry.replace('CSV', CSV)}\n")
+    (project / "toy.csv").write_text("a,y\n" + "1,yes\n2,no\n" * 5)
+    load()  # no experiment uses it
+    (project / "more.yaml").write_text("settings: {cm08: {datasets: [toy], figures: null}}")
+    assert "`find`, which a release pays for: a benchmark takes [low, high]" in message("more.yaml")
+
+
 def test_a_training_size_beyond_a_csv_whose_rows_are_counted(project):
     path = project / "config/datasets.yaml"
     path.write_text(path.read_text() + f"\ntoy: {{{CSV}}}\n")

@@ -1,5 +1,6 @@
 """The owner's commands: what they say of a finished release, of changed rows, and of a changed budget."""
 
+import re
 import subprocess
 import sys
 
@@ -107,3 +108,21 @@ def test_a_preview_writes_no_book_beside_files_that_may_be_published(folder, pla
     (folder / "config/releases/clinic.yaml").write_text(RELEASE.replace("clinic.book", place))
     assert "among files that may be published" in command(folder, "preview", "clinic", fails=True)
     assert not (folder / place).exists()
+
+
+def test_a_release_that_finds_bounds(folder):
+    """From the forecast, which asks what is expected, to the card."""
+    file = folder / "config/datasets.yaml"
+    file.write_text(DATASETS.replace("[18, 90]", "{find: {least: 0, most: 1.0e6}}"))
+    out = ("--out", "releases/clinic")
+    assert "--expect age=MEAN,DEVIATION" in command(folder, "forecast", "clinic", fails=True)
+    said = command(folder, "forecast", "clinic", "--expect", "age=50,20", "--draws", "5")
+    assert "Their bounds are found." in said
+    assert "age: a bin of numbers stands out from about" in said
+    assert "age: the release finds its bounds, with noise" in command(folder, "preview", "clinic")
+    command(folder, "make", "clinic", *out)
+    card = (folder / "releases/clinic/card.md").read_text()
+    low, high = map(float, re.search(r"\| age \| (\S+) to (\S+) \| 0 to 1e\+06 \|", card).groups())
+    assert 16 <= low < 32 and 64 < high <= 128
+    assert "looked at the rows 1 time (" in card and "settings changed" not in card
+    assert "clinic: epsilon 8, delta 1e-06, done" in command(folder, "book", "clinic")

@@ -115,6 +115,39 @@ def test_what_an_entry_may_say(loaded):
     )
 
 
+def test_bounds_may_be_found(loaded):
+    found = {"least": 0, "most": 500, "share": 0.2, "outside": 0.02}
+    request = loaded(
+        {"bounds": {"age": {"find": True}, "visits": {"find": found}}, "missing": {"visits": 3}}
+    ).request
+    age, visits = (rows.from_facts(request.schema).columns[k] for k in (1, 3))
+    assert age == rows.Number("age", -(10**9), 10**9, find={})
+    assert visits == rows.Number("visits", 0, 500, 3, find={"share": 0.2, "outside": 0.02})
+    every = loaded({"bounds": {"*": {"find": True}, "age": [0, 99]}}).request
+    assert [c.get("find") for c in every.schema["columns"]] == [{}, None, None, {}, None]
+    text = loaded(
+        {"bounds": {"age": {"find": {"share": 0.1, "least": 1, "most": "1.0e9"}}}}
+    ).request
+    assert text.schema["columns"][1]["high"] == 1e9
+    target = {"column": "visits", "bounds": {"find": {"least": 0}}}
+    entry = {"target": target, "label": None, "positive": None, "bounds": {"age": [0, 99]}}
+    numbers = loaded(entry, {"method": "noise_aware_log_cosh"}).request
+    assert numbers.schema["columns"][3]["find"] == {}
+
+
+@pytest.mark.parametrize(
+    "find", [False, {"low": 0}, {"share": 1}, {"outside": 0.5}, {"least": "0"}, "yes", None]
+)
+def test_other_ways_to_ask_for_bounds_are_refused(loaded, find):
+    with pytest.raises(ConfigError, match=r"clinic.bounds.age"):
+        loaded({"bounds": {"age": {"find": find}}})
+
+
+def test_outer_bounds_in_the_wrong_order_are_refused(loaded):
+    with pytest.raises(ConfigError, match=r"'age' must be \[low, high\] with low < high"):
+        loaded({"bounds": {"age": {"find": {"least": 2, "most": 1}}}})
+
+
 @pytest.mark.parametrize(
     ("positive", "cell", "labels"),
     [

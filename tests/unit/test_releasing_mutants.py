@@ -4,6 +4,7 @@ import inspect
 from types import FunctionType
 
 import pytest
+import test_found_bounds as found_in_bounds
 import test_person_tilt as found_in_proof
 import test_releasing as found
 import test_releasing_draws as found_in_draws
@@ -12,7 +13,7 @@ import test_releasing_persons as found_in_persons
 import test_releasing_rows as found_in_rows
 
 from dp.proofs import person_tilt
-from dp_release import draws, holdout, lattice, models, persons, rows, statistics, tilt
+from dp_release import bounds, draws, holdout, lattice, models, persons, rows, statistics, tilt
 
 
 def check_lemma():
@@ -149,6 +150,14 @@ MUTANTS = {
     "surplus people in the file's order": (
         *(persons, 'sorted(ids, key=lambda each: hmac.digest(own, each, "sha256"))', "list(ids)"),
         found_in_persons.test_surplus_people_are_dropped_by_the_key_and_nobody_is_favoured,
+    ),
+    "sensitivity of counts halved": (
+        *(bounds, "Fraction(2 * most)", "Fraction(most)"),
+        found_in_bounds.check_noise,
+    ),
+    "one stream for all columns": (
+        *(bounds, 'Stream(key, f"{what} of {name}")', "Stream(key, what)"),
+        found_in_bounds.check_columns_have_their_own_noise,
     ),
     "zero counted twice": (
         *(draws, "if size or not negative:", "if True:"),

@@ -52,6 +52,8 @@ class ExactLosses(Section):
     """Epsilons of Laplace noise calibrated to an L2 bound."""
     laplace_dimension: Count
     """Number of weights of `laplace_coordinates`."""
+    found_bounds: PositivePairs
+    """Pairs of epsilon and the number of columns whose bounds a release finds."""
 
 
 class AuditSettings(Section):

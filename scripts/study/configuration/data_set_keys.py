@@ -2,10 +2,11 @@
 
 from typing import Annotated, Any, Literal
 
-from annotated_types import Ge, Len
+from annotated_types import Ge, Len, Lt
 from pydantic import StringConstraints
 
 from study.configuration.section import (
+    AS_WRITTEN,
     DISTINCT,
     AtLeastOne,
     BelowOne,
@@ -188,14 +189,42 @@ class Rows(Section):
     (linear)."""
 
 
+_POWER = "^[+-]?[0-9]+([.][0-9]+)?[eE][0-9]+$"
+Large = Number | Annotated[str, StringConstraints(pattern=_POWER)]  # YAML reads 1.0e9 as text
+
+
+class Finding(Section):
+    """How a release finds bounds."""
+
+    share: Maybe[Annotated[float, Ge(1e-6), Lt(1), AS_WRITTEN]] = None
+    """Share of the budget (of mu^2) that the bounds cost; by default, 0.1 divided by the number of columns
+    with `find`."""
+    outside: Maybe[Annotated[float, Ge(0), Lt(0.5), AS_WRITTEN]] = None
+    """Share of the counted rows that the bounds may leave out; by default, 0.01."""
+    least: Maybe[Large] = None
+    """Public number that bounds are not below; by default, -1e9. They are `least` and `most` if nothing
+    stands out of the noise."""
+    most: Maybe[Large] = None
+    """Public number that bounds are not above; by default, 1e9."""
+
+
+class Found(Section):
+    """Bounds that a release finds."""
+
+    find: Either[Literal[True] | Finding]
+    """For releases alone, `{find: true}` or `{find: {..}}` in place of [low, high]: a release finds the
+    bounds in its own rows, from noisy counts, and pays for them out of its epsilon and delta."""
+
+
 class Target(Section):
     """A column of numbers, learnt by regression."""
 
     column: str
     """The column of the numbers."""
-    bounds: Pair
-    """Public bounds [low, high] of the numbers, not read off the data. Values outside are clipped, and
-    [low, high] is mapped to [-1, 1]. mse and mae are on the column's own scale."""
+    bounds: Either[Pair | Found]
+    """Public bounds [low, high] of the numbers, not read off the data, or `{find: true}` in a release.
+    Values outside are clipped, and [low, high] is mapped to [-1, 1]. mse and mae are on the column's own
+    scale."""
     log: Maybe[bool] = None
     """Whether logarithms of the numbers are learnt. Then `bounds` is for logarithms, and all numbers must
     be positive."""
@@ -264,10 +293,10 @@ class DataSet(Section):
     rows: Maybe[Several] = None
     """Number of training rows after the steps, checked when they are prepared. Needed for the check of
     training sizes if rows are left out (`binary`, `subset`, `missing: drop`)."""
-    bounds: Maybe[dict[str, Pair]] = None
-    """Column -> public bounds [low, high] of a feature. Values outside are clipped (`clipped` in
-    `results/data/<name>.json` counts them), and [low, high] is mapped to [-1, 1]. Of a CSV, only the
-    columns named here are read."""
+    bounds: Maybe[dict[str, Either[Pair | Found]]] = None
+    """Column -> public bounds [low, high] of a feature, or `{find: true}` in a release. Values outside are
+    clipped (`clipped` in `results/data/<name>.json` counts them), and [low, high] is mapped to [-1, 1]. Of
+    a CSV, only the columns named here are read."""
     categories: Maybe[Annotated[dict[str, Annotated[list[Cell], Len(2), DISTINCT]], Len(1)]] = None
     """Categorical column (CSV) -> its public list of categories. Each category becomes a column of zeros
     and ones. A benchmark refuses other values."""

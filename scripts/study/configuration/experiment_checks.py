@@ -22,6 +22,10 @@ def check(experiment: Experiment, fail, datasets):
     if divisions and not experiment.folds:
         raise fail("divisions", "is for folds: simulations divide the rows anew already")
     for name in experiment.datasets:
+        try:
+            origins.check_bounds(datasets[name])
+        except ValueError as error:
+            raise fail("datasets", f"{name}: {error}") from None
         if divisions and datasets[name]["source"].get("data_replicates") == divisions:
             text = f"{name} is {divisions} data sets from one distribution: choose another number"
             raise fail("divisions", text)

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dp_privacy.errors import Refused
+from dp_release import bounds as found
 from dp_release import making, rows
 from dp_release.book import MODEL, Book, Budget
 from dp_release.formats import BOM, Format, likely_encoding
@@ -246,7 +247,7 @@ def _schema(entry, names, format, values, path):
             reference = references.get(name, levels[0])
             columns.append(rows.Category(name, levels, reference, value, codes))
         elif name and (name in bounds or ("*" in bounds and not _is_id(name, person))):
-            columns.append(rows.Number(name, *bounds.get(name, bounds.get("*")), value, codes))
+            columns.append(_number(name, bounds.get(name, bounds.get("*")), value, codes))
         else:
             columns.append(rows.Unused(title))
     used = sum(isinstance(c, rows.Number | rows.Category) and c.name != target for c in columns)
@@ -257,9 +258,20 @@ def _is_id(name, person):
     return person is not None and name == person.column
 
 
+def _number(name, stated, missing, codes):
+    """A column of numbers between stated bounds, or with bounds that the release finds."""
+    if isinstance(stated, dict):
+        find = stated["find"]
+        if isinstance(find, dict):  # YAML reads 1.0e9 as text, and 1.0e+9 as a number
+            find = {key: float(v) if isinstance(v, str) else v for key, v in find.items()}
+        return found.number(name, find, missing, codes)
+    return rows.Number(name, *stated, missing, codes)
+
+
 def _target(entry, values, missing, codes):
     if "target" in entry:
-        return rows.Number(entry["target"]["column"], *entry["target"]["bounds"], missing, codes)
+        target = entry["target"]
+        return _number(target["column"], target["bounds"], missing, codes)
     positive, negative = entry["positive"], values.negative or []
     if isinstance(positive, dict):
         if negative:

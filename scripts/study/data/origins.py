@@ -124,8 +124,19 @@ def own_files(source, files):
     return {key: path for key, path in source_files(source).items() if path not in downloads}
 
 
+def check_bounds(entry):
+    """Raise ValueError, as `resolve` does, if bounds are to be found, which only a release does."""
+    stated = {"target": entry["target"]["bounds"]} if "target" in entry else {}
+    for name, pair in (entry.get("bounds", {}) | stated).items():
+        if isinstance(pair, dict):
+            raise ValueError(
+                f"bounds: {name!r} has `find`, which a release pays for: a benchmark takes [low, high]"
+            )
+
+
 def check_own_files(entry, files):
     """Raise ValueError, as `resolve` does, if one of the source's own files or a column is missing."""
+    check_bounds(entry)
     for key, path in own_files(entry["source"], files).items():
         try:
             Path(path).open("rb").close()
@@ -179,7 +190,8 @@ def _check_labels(entry):
         bundled = entry["source"].get("sklearn")
         if bundled and bundled not in readers.BUNDLED_OPTIONS:
             raise ValueError(f"target: scikit-learn's {bundled} has classes; use 'positive'")
-        low, high = entry["target"]["bounds"]
+        bounds = entry["target"]["bounds"]
+        low, high = (0, 1) if isinstance(bounds, dict) else bounds  # a release finds them
         if not low < high:
             raise ValueError(f"target.bounds: {low} is not below {high}")
         if entry["target"].get("counts") and (low or {"log", "scaled"} & entry["target"].keys()):

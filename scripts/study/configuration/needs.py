@@ -201,8 +201,6 @@ def files_of_readings(experiment: Experiment, readings):
 
 def present_checks(experiment: Experiment, section):
     """The checks of claims or defects, except those on an analysis or table that this run lacks."""
-    if section == "published":
-        return []
     return [
         check
         for entry in experiment.section(section).values()

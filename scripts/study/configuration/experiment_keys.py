@@ -1,6 +1,6 @@
 """The keys of an experiment's file, config/experiments/<name>.yaml or config/sources/<key>/<name>.yaml."""
 
-from typing import Annotated, ClassVar, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from annotated_types import Ge, Len
 from pydantic import Field

@@ -154,7 +154,7 @@ def ask(experiment):
         experiment.regularisation(method, cell.dataset, cell.train_size, cell.epsilon)
     for section, available in kinds.SECTIONS.items():
         for entry in experiment.section(section).values():
-            available[entry["kind"]].inputs.paths(experiment, entry)
+            available[entry.kind].inputs.paths(experiment, entry)
 
 
 @pytest.mark.slow

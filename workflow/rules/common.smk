@@ -441,7 +441,7 @@ FIRST_PICTURE = ("randhie", "fair", "separable_5", "separable_20")
 
 def headline_sources():
     """The sources of listed experiments, in the experiments' order."""
-    listed = (EXPERIMENTS[name].values.get("source") for name in LISTED)
+    listed = (EXPERIMENTS[name].source for name in LISTED)
     return [
         name
         for name in dict.fromkeys(listed)

@@ -64,7 +64,7 @@ rule recommendations:
 rule headlines:
     input:
         recommendations=recommendation_files(),
-        ledger=[paths.LEDGER(), paths.AUDITED_CELLS()] if AUDITS.values["enabled"] else [],
+        ledger=[paths.LEDGER(), paths.AUDITED_CELLS()] if AUDITS.settings.enabled else [],
         verdicts=[paths.BY_SOURCE(source=name) for name in headline_sources()],
         meta=[data_path(name, "json") for name in headline_data()],
     output:

@@ -1,6 +1,6 @@
 """The keys of an experiment's file, config/experiments/<name>.yaml or config/sources/<key>/<name>.yaml."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from annotated_types import Ge, Len
 from pydantic import Field
@@ -287,6 +287,8 @@ class PrintedRow(Section):
 
 class Comparison(Section):
     """A comparison with printed values of the source."""
+
+    checks: ClassVar[tuple] = ()  # it is none of a statement, which has checks
 
     title: str
     """Heading."""

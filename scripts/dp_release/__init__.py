@@ -8,6 +8,11 @@
     tilt        a minimiser with a certified gradient, and theorem 1
     statistics  Hessians and second moments of slopes
     models      plans and releases of models
+    norm_draws  noise of a norm's law in integers: balls, boxes and hulls of one-hot blocks
+    norm_noise  the theorems for such noise, and its scales
+    contrasts   rows with all levels of every category, and the map from their weights to a table
+    norm_models plans with such noise: weights or a table with delta 0, or a table with a delta
+    norm_tables estimates and intervals from them
     persons     which rows of a person count, if a person is protected and not a row (lemma 5)
     holdout     errors on held-out rows; model and errors together cost the larger of the two (theorem 2)
     request     a release's public facts

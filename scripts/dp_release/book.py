@@ -86,7 +86,7 @@ class Budget(NamedTuple):
 
     @staticmethod
     def of(values: dict) -> "Budget":
-        """The budget {"epsilon": .., "delta": ..}.
+        """The budget {"epsilon": .., "delta": ..}; without a delta, it is pure.
 
         Parameters
         ----------
@@ -99,14 +99,15 @@ class Budget(NamedTuple):
         Raises
         ------
         dp_privacy.errors.Refused
-            Unless epsilon is positive and delta is between 0 and 1.
+            Unless epsilon is positive and delta is 0 or between 0 and 1.
         """
         try:
+            values = {"delta": 0} | values
             budget = Budget(*(Fraction(str(values[key])) for key in ("epsilon", "delta")))
         except (KeyError, ValueError, ZeroDivisionError):
             raise Refused("the budget needs an epsilon and a delta, which are numbers") from None
-        if not (budget.epsilon > 0 and 0 < budget.delta < 1):
-            raise Refused("the budget needs a positive epsilon, and a delta between 0 and 1")
+        if not (budget.epsilon > 0 and 0 <= budget.delta < 1):
+            raise Refused("the budget needs a positive epsilon, and a delta from 0 to below 1")
         return budget
 
 
@@ -147,7 +148,8 @@ class Spent(NamedTuple):
     def beside(self, request: Request) -> str:
         """What a release would cost, and what is spent, as a sentence each."""
         return (
-            f"The release would cost epsilon {request.epsilon:g} and delta {request.delta:g}. Spent are "
+            f"The release would cost epsilon {request.epsilon:g} and delta "
+            f"{float(request.cost[1]):g}. Spent are "
             f"epsilon {float(self.epsilon):g} of {float(self.budget.epsilon):g} and delta "
             f"{float(self.delta):g} of {float(self.budget.delta):g}."
         )
@@ -413,7 +415,8 @@ class Book:
             stated |= {key: document[key] for key in STATED}
         except (ValueError, KeyError, TypeError):
             stated = {}
-        wanted = {key: getattr(request, key) for key in (*STATED, "epsilon", "delta")}
+        wanted = {key: getattr(request, key) for key in STATED}
+        wanted |= dict(zip(("epsilon", "delta"), map(float, request.cost), strict=True))
         wanted["schema"] = bounds.settled(request.schema, self.kept_bounds(request.name) or {})
         wanted |= {"made_by": begun["made_by"], "spent": _summary(self.spent(k + 1), begun)}
         if any(stated.get(key) != value for key, value in wanted.items()):

@@ -108,7 +108,7 @@ def _units(document):
     for column in document["schema"]["columns"]:
         if column["kind"] != "category":
             continue
-        for level in column["values"]:
+        for level in column["values"] if "reference" in column else ():
             name = f"{column['name']}={level}"
             if name in units:
                 units[name] = f"{what} against {column['name']}={column['reference']}"
@@ -300,13 +300,25 @@ def _promise(document):
     return (
         f"The unit is {_unit(document)}. If {changed} changed, what is published would "
         f"come out with {probabilities} probabilities. So whoever sees it, and even knows all other "
-        f"{some}, {learns} about a single {one}. Somebody who must choose between two possible contents of "
-        f"a {one} is right at most {_up(meaning['right'])} in 100 times; without the release, "
+        f"{some}, {learns} about a single {one}. {_delta(document)}"
+        f"Somebody who must choose between two possible contents of a {one} is right at most "
+        f"{_up(meaning['right'])} in 100 times; without the release, "
         f"{100 * guess:g}. Somebody who accuses {some} of having a certain content:\n\n"
         f"| falsely accused, of 100 | rightly accused, of 100, at most |\n|---|---|\n"
         + "".join(f"| {100 * share:g} | {_up(value)} |\n" for share, value in power.items())
         + f"\nThe guarantee is for one {one}. If {group}, group privacy "
         f"leaves them less:\n\n{_groups(document['guarantee'], some)}"
+    )
+
+
+def _delta(document):
+    """What a delta of 0 means."""
+    if document["guarantee"]["delta"]:
+        return ""
+    return (
+        "Delta is 0: no outcome, however unlikely, may come out with a probability that changes by more "
+        "than the factor e^epsilon. (With a delta above 0, outcomes of a total probability of delta may "
+        "tell more.) "
     )
 
 
@@ -508,8 +520,9 @@ def _fields(document):
         "Trust model": "central: whoever keeps the rows and ran the program is trusted",
         "Threat model": "whoever sees all that is published, with any other knowledge and any "
         "computing power that does not break HMAC-SHA512",
-        "Algorithm": f"`{document['method']}`: {guarantee['reason']}",
-        "Randomness": "discrete Gaussian noise, exactly drawn from a key of 256 bits of the operating "
+        "Algorithm": f"`{document['method']}`: {guarantee['reason']}"
+        + (f". {document['why']}" if document.get("why") else ""),
+        "Randomness": f"{_noise(document)}, exactly drawn from a key of 256 bits of the operating "
         "system, which was overwritten and deleted afterwards; disks and backups may keep it",
         "Implementation": "integers on a lattice; rounding is paid for; code "
         f"`{document['made_by']['code'][:12]}`, {_versions(document)}",
@@ -525,6 +538,14 @@ def _fields(document):
     lines = ["| field | claim |", "|---|---|"]
     lines += [f"| {key} | {_cell(value)} |" for key, value in fields.items()]
     return "\n".join(lines)
+
+
+def _noise(document):
+    said = [
+        "noise of a norm's law on a lattice" if "law" in each else "discrete Gaussian noise"
+        for each in (document["tilt"], *document["parts"].values())
+    ]
+    return " and ".join(dict.fromkeys(said))
 
 
 def _prepared(document):

@@ -62,7 +62,7 @@ from dp_release import files, making, rows, using
 from dp_release.book import LINES, Book, Budget
 from dp_release.bounds import FIND
 from dp_release.formats import Format
-from dp_release.request import Request
+from dp_release.request import ALONE, PURE, Request
 
 __all__ = ["PrivateClassifier", "PrivateRegressor"]
 
@@ -99,6 +99,7 @@ class _Private(BaseEstimator):
         decimal=".",
         spend=False,
         person=None,
+        law="gaussian",
     ):
         self.release = release
         self.book = book
@@ -116,6 +117,7 @@ class _Private(BaseEstimator):
         self.decimal = decimal
         self.spend = spend
         self.person = person
+        self.law = law
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -216,6 +218,7 @@ class _Private(BaseEstimator):
     def _asked(self, X, y, groups=None):
         """(request, book, the rows as a file's content, private sentences about inferred types)."""
         _check_caller()
+        pure = self.law == PURE or self.method == ALONE
         if (groups is None) != (self.person is None):
             raise Refused(
                 "state person, the public numbers of people and of their rows, and give fit and preview "
@@ -223,8 +226,10 @@ class _Private(BaseEstimator):
             )
         if self.person is not None and self.n_rows is not None:
             raise Refused("state either n_rows or person, whose number of people is public instead")
+        free = {"delta"} if pure else set()
+        free |= {"n_rows"} if self.person is not None else set()
         for name in _STATED:
-            if getattr(self, name) is None and not (name == "n_rows" and self.person is not None):
+            if getattr(self, name) is None and name not in free:
                 raise Refused(f"state {name}: nothing of it is taken from the rows")
         if y is None:
             raise Refused(
@@ -258,6 +263,8 @@ class _Private(BaseEstimator):
         public = {"rows": self.n_rows}
         if self.person is not None:
             public = {"person": {"column": _IDS, **self.person}}
+        law = PURE if pure else self.law
+        spends = {} if pure and self.delta is None else {"delta": self.delta}
         request = Request.parsed(
             {
                 "name": self.release,
@@ -265,7 +272,8 @@ class _Private(BaseEstimator):
                 **public,
                 "unit": self.unit,
                 "epsilon": self.epsilon,
-                "delta": self.delta,
+                **spends,
+                "law": law,
                 "method": self.method or self._METHOD,
                 "options": self.options or {},
                 "holdout": self.holdout,
@@ -285,7 +293,7 @@ class _Private(BaseEstimator):
         """Refuse a new name without `spend`, stating its cost. This creates no book."""
         if self.spend is True:
             return
-        cost, said = (request.epsilon, request.delta), "(epsilon {:g}, delta {:g})".format
+        cost, said = tuple(map(float, request.cost)), "(epsilon {:g}, delta {:g})".format
         spent, of = (0.0, 0.0), book.budget
         if (book.path / LINES).exists():
             with book.locked():
@@ -389,7 +397,7 @@ class PrivateClassifier(ClassifierMixin, _Private):
     unit : str
         Meaning of a row in words: whom the guarantee protects.
     epsilon, delta : float
-        Cost of the release.
+        Cost of the release; a `law` "pure" needs no delta.
     method : str or None
         By default one that gives confidence intervals.
     options : dict or None
@@ -405,6 +413,8 @@ class PrivateClassifier(ClassifierMixin, _Private):
     person : dict or None
         {"people": .., "most": ..}, and perhaps "count", of `dp_release.persons.Persons`, in place of
         `n_rows`. The release then protects a person with several rows, and `fit` needs `groups`.
+    law : str
+        Of the noise: "gaussian", "pure" (without a delta), "mixed" or "rule" (`dp_release.request`).
 
     Attributes
     ----------

@@ -2,7 +2,7 @@
 
 Keys:
 
-    format        FORMAT
+    format        FORMAT, or LEVELS for noise of a norm's law
     name, title, method, unit, premise, rows (n, public), training_rows (without held-out rows)
     schema        `rows.Schema.facts`: columns in the file's order with bounds, categories, reference
                   levels, codes and replacements of missing cells; the target; the `separator` (what
@@ -27,7 +27,8 @@ Keys:
                   corrected for the ridge's bias, with 95 % intervals that include the noise; where `says`
                   is a sentence, the numbers are null
     estimates, covariance  null, or the numbers behind the table, in the columns' own units
-    holdout       null, or {rows, step, scale, integers} of `dp_release.holdout`, and the errors
+    holdout       null, or {rows, step, scale, integers} of `dp_release.holdout` (and in LEVELS {law}), and
+                  the errors
     guarantee     {epsilon, delta, adjacency, reason, profile: [[epsilon, delta], ..], premises: [..],
                   meaning: of `dp_release.meaning`, for a prior probability of 1/2}
     spent         the book's sums including this release: {epsilon, delta, of_epsilon, of_delta,
@@ -40,7 +41,14 @@ Keys:
                   alone at the release's delta; columns: [{column, least, most, outside, low, high,
                   stands_out, step, scale, integers, parts}, ..]}. `schema` has the bounds that were found
 
-Models of older code have no date.
+Models of older code have no date. In LEVELS, rows are of map 2 (`dp_release.contrasts`), so the weights
+have other columns than the table and the coefficients, and there are further keys:
+
+    weight_columns  the columns of `weights` and of `parts`: all levels, and `constant` only without
+                  categories. A matrix in `parts` has the entries and factors of `norm_models.entries`
+    law           of the request; why: why the rule chose the law of the parts, or empty
+    parts, tilt   those with noise of a norm's law have {law: hull or l2}: `scale` is then S of
+                  `dp_release.norm_noise`
 """
 
 import json
@@ -51,14 +59,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dp.inference import answered, wald
+from dp.inference import answered
 from dp_privacy.errors import Refused
-from dp_release import bounds, holdout, meaning, models, rows, statistics
-from dp_release.request import BUT_A_PREVIEW, PREMISES, WITHOUT_A_LOOK, Request
+from dp_release import bounds, contrasts, holdout, meaning, models, rows, statistics
+from dp_release.norm_noise import Noise
+from dp_release.request import BUT_A_PREVIEW, GAUSSIAN, PREMISES, WITHOUT_A_LOOK, Request
 
 __all__ = ["Model", "load"]
 
-FORMAT = "dp-release 1"
+FORMAT, LEVELS = "dp-release 1", "dp-release 2"
 SILENT = "the release tells too little about this coefficient"
 UNITS = "its error is beyond the machine's numbers: state the columns' bounds in other units"
 PROFILE = (0.0, 0.125, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0)  # multiples of epsilon
@@ -77,6 +86,11 @@ PERSON = (
     "data holder claims this, and nothing can check it.",
 )
 
+NEVER = (
+    "A tilt of a probability below 1e-26 is never drawn. A delta of 0 does not count it, just as no delta "
+    "counts that HMAC-SHA512 may be broken."
+)
+
 KEYS = (
     *("name", "title", "method", "unit", "premise", "rows", "training_rows", "schema", "columns"),
     *("classes", "target", "loss", "lambda", "parts", "tilt", "weights", "coefficients", "table"),
@@ -93,13 +107,15 @@ class Model(NamedTuple):
         All of model.json.
     schema : dp_release.rows.Schema
     weights : numpy.ndarray, (d,)
-        Weights for rows of the schema.
+        Weights for rows of `reads`.
     coefficients : numpy.ndarray, (d,)
         Weights in the columns' own units, the intercept last.
     classes : list[str] or None
         Names of the labels -1 and 1, None for numbers.
     target : tuple of float or None
         A numeric target's bounds.
+    reads : dp_release.rows.Schema
+        Of the rows that the weights are for; its columns are other ones in `LEVELS`.
     """
 
     document: dict
@@ -108,6 +124,7 @@ class Model(NamedTuple):
     coefficients: np.ndarray
     classes: list[str] | None
     target: tuple[float, float] | None
+    reads: rows.Schema
 
 
 def load(path: str | Path) -> Model:
@@ -146,11 +163,14 @@ def parse(content: bytes) -> Model:
     """Read a model from its file's content. Raises `Refused` if it is no model."""
     try:
         document = json.loads(content, parse_constant=_no_number)
-        if document["format"] != FORMAT:
-            raise Refused(f"has another format than {FORMAT!r}")
+        if document["format"] not in (FORMAT, LEVELS):
+            raise Refused(f"has another format than {FORMAT!r} and {LEVELS!r}")
         for key in KEYS:
             document[key]
-        schema, target = rows.from_facts(document["schema"]), document["target"]
+        reads = schema = rows.from_facts(document["schema"])
+        target = document["target"]
+        if document["format"] == LEVELS:
+            reads = contrasts.all_levels(schema)
         model = Model(
             document,
             schema,
@@ -158,6 +178,7 @@ def parse(content: bytes) -> Model:
             np.array(document["coefficients"], dtype=float),
             document["classes"],
             target and (float(target["low"]), float(target["high"])),
+            reads,
         )
         _check(model)
         return model
@@ -183,14 +204,20 @@ def _no_number(word):
 def _check(model):
     """Raise `Refused`, or another error that `parse` catches, if a model is inconsistent."""
     document, d = model.document, model.schema.d
-    shapes = {"weights": (d,), "coefficients": (d,), "estimates": (d,), "covariance": (d, d)}
+    shapes = {
+        "weights": (model.reads.d,),
+        "coefficients": (d,),
+        "estimates": (d,),
+        "covariance": (d, d),
+    }
     for key, shape in shapes.items():
         if document[key] is None and key in ("estimates", "covariance"):
             continue
         values = np.array(document[key], dtype=float)
         if values.shape != shape or not np.isfinite(values).all():
             raise Refused(f"{key} are not {' x '.join(map(str, shape))} numbers")
-    if document["columns"] != model.schema.names:
+    read = document.get("weight_columns", model.schema.names)
+    if document["columns"] != model.schema.names or read != model.reads.names:
         raise Refused("its columns are not those of its schema")
     table = document["table"]
     if table is not None and [row["column"] for row in table] != model.schema.names:
@@ -222,14 +249,14 @@ def content(
     plan, asked = release.plan, rows.from_facts(request.schema)
     facts = bounds.settled(request.schema, found or {})
     schema = rows.from_facts(facts)
-    noises, target = plan.noises, schema.columns[schema.target]
-    T, shift = own_units(schema)
+    target = schema.columns[schema.target]
+    T, shift = told(request, schema)
     weights = release.floats("weights")
     guarantee = paid.guarantee()
     table, estimates, covariance = table_of(release, schema.names, T, shift)
     table = bounds.silenced(table, found or {})
     document = {
-        "format": FORMAT,
+        "format": FORMAT if request.law == GAUSSIAN else LEVELS,
         "name": request.name,
         "title": request.title,
         "method": request.method,
@@ -246,10 +273,10 @@ def content(
         "loss": {"name": plan.problem.loss.name, "tau": getattr(plan.problem.loss, "tau", None)},
         "lambda": plan.problem.lam,
         "parts": {
-            part: {"step": noises[part].step, "scale": noises[part].scale, "integers": integers}
+            part: _law(plan.noises[part]) | {"integers": integers}
             for part, integers in release.parts.items()
         },
-        "tilt": {"step": plan.tilt.noise.step, "scale": plan.tilt.noise.scale},
+        "tilt": _law(plan.tilt.noise),
         "weights": weights.tolist(),
         "coefficients": (T @ weights + shift).tolist(),
         "table": table,
@@ -258,17 +285,20 @@ def content(
         "holdout": made.document() if measured else None,
         "guarantee": {
             "epsilon": request.epsilon,
-            "delta": request.delta,
+            "delta": float(request.cost[1]),
             "adjacency": guarantee.adjacency,
             "reason": guarantee.reason,
             "profile": [[e * request.epsilon, paid.delta_at(e * request.epsilon)] for e in PROFILE],
-            "premises": _premises(request, spent, found),
+            "premises": _premises(request, spent, found, guarantee.delta),
             "meaning": meaning.meaning(guarantee.profile)._asdict(),
         },
         "spent": spent,
         "made_by": made_by,
         "date": day,
     }
+    if request.law != GAUSSIAN:
+        document |= {"weight_columns": request.read_as().names, "law": request.law}
+        document["why"] = request.why()
     if found:
         document["found"] = bounds.document(asked, plan, found)
     if request.person is not None:
@@ -284,16 +314,30 @@ def written(document: dict) -> bytes:
     return (json.dumps(document, indent=1, allow_nan=False) + "\n").encode()
 
 
-def _premises(request, spent, found):
+def told(request: Request, schema: rows.Schema) -> tuple[np.ndarray, np.ndarray]:
+    """(T, shift): coefficients of the schema's columns, in their units, are T weights + shift."""
+    if request.law == GAUSSIAN:
+        return own_units(schema)
+    return contrasts.own_units(schema, request.read_as())
+
+
+def _law(noise):
+    law = {"law": noise.law} if isinstance(noise, Noise) else {}
+    return {"step": noise.step, "scale": noise.scale} | law
+
+
+def _premises(request, spent, found, delta):
     premise = PREMISES[request.premise]
     if found:  # by the release, which pays for it
         premise = premise.replace("columns, bounds", "columns, stated bounds")
     if spent.get("settings_changed"):
         premise = premise.replace(WITHOUT_A_LOOK, BUT_A_PREVIEW)
     also = [f"Taken as public: {request.taken_as_public}."] if request.taken_as_public else []
+    never = [] if delta else [NEVER]
     if request.person is None:
-        return [premise, *also, *MACHINE]
-    return [premise, *also, *MACHINE[:-1], *(said.format(**request.person) for said in PERSON)]
+        return [premise, *also, *MACHINE, *never]
+    persons = (said.format(**request.person) for said in PERSON)
+    return [premise, *also, *MACHINE[:-1], *persons, *never]
 
 
 def own_units(schema: rows.Schema) -> tuple[np.ndarray, np.ndarray]:
@@ -329,13 +373,13 @@ def table_of(
     """(table, estimates, covariance) in the columns' own units; each is None without a Hessian."""
     if statistics.HESSIAN not in release.parts:
         return None, None, None
-    described = models.described(release)
+    described = release.plan.described(release)
     estimates = T @ described.weights + shift
     with np.errstate(over="ignore", invalid="ignore"):  # bounds such as [0, 1e100] overflow
         covariance = T @ described.covariance @ T.T
         printed = answered(covariance[None], (T @ described.unresolved @ T.T)[None])
         some = np.diagonal(covariance) > 0
-        ends = wald(estimates[None], covariance[None], answered=printed & some)
+        ends = described.intervals(estimates[None], covariance[None], T, printed & some)
     keys = ("estimate", "standard_error", "low", "high", "p_value")
     table = []
     for j, name in enumerate(names):

@@ -13,6 +13,7 @@ the second class: `Study.said` says all that is assumed.
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
@@ -22,12 +23,22 @@ from dp.seeds import generator
 from dp.solvers.newton import minimise
 from dp_privacy.errors import Refused
 from dp_privacy.profiles import Profile
-from dp_release import bounds, files, holdout, making, models, rows
+from dp_release import bounds, contrasts, files, holdout, making, models, rows
 from dp_release.meaning import meaning
 from dp_release.persons import PEOPLE, ROWS, Persons, Table, filled
-from dp_release.request import Request, class_names
+from dp_release.request import ALONE, GAUSSIAN, MIXED, PURE, RULE, Request, class_names
 
-__all__ = ["Expected", "Outlook", "Study", "needed", "outlook", "prices", "share", "width"]
+__all__ = [
+    "Expected",
+    "Outlook",
+    "Study",
+    "compared",
+    "needed",
+    "outlook",
+    "prices",
+    "share",
+    "width",
+]
 
 EVEN = 0.5  # default share of the second class
 FAR = 4  # deviations from the mean to the bounds of simulated rows, if bounds are to be found
@@ -292,9 +303,12 @@ class Study:
                 "wider."
             )
 
-    def rows(self, n: int, draw: int) -> tuple[np.ndarray, np.ndarray]:
-        """Simulate (V, y) of n rows, as `Schema.rows` returns them."""
+    def rows(
+        self, n: int, draw: int, levels: rows.Schema | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Simulate (V, y) of n rows, as `Schema.rows` returns them. levels: of map 2, to have its rows."""
         V, y = self.unshortened(n, draw)
+        V = V if levels is None else contrasts.releveled(V, self.schema, levels)
         return rows.shortened(V), y
 
     def unshortened(self, n: int, draw: int) -> tuple[np.ndarray, np.ndarray]:
@@ -444,9 +458,10 @@ def outlook(request: Request, study: Study, draws: int | None = None) -> Outlook
     persons = request.persons
     if persons is not None:
         persons = persons._replace(people=n // persons.most)  # without those that are held out
+    levels = None if request.law == GAUSSIAN else request.read_as()
     names, widths, weights, plain, tested = study.schema.names, [], [], [], []
     for k in range(draws):
-        learnt = study.people(persons, k) if persons else Table(*study.rows(n, k), None)
+        learnt = study.people(persons, k) if persons else Table(*study.rows(n, k, levels), None)
         key, schema, found = generator(study.seed, "key", k).bytes(32), study.schema, {}
         V, y = learnt.V, learnt.y
         if plan.found:
@@ -455,7 +470,7 @@ def outlook(request: Request, study: Study, draws: int | None = None) -> Outlook
             schema = rows.from_facts(bounds.settled(request.schema, found))
             learnt = Table(*_under(schema, study.schema, *simulated), None)
         release = models.release(plan, learnt.V, learnt.y, key, learnt.shares)
-        table = files.table_of(release, names, *files.own_units(schema))[0]
+        table = files.table_of(release, names, *files.told(request, schema))[0]
         table = bounds.silenced(table, found)
         if table is not None:
             ends = [(math.inf if row["low"] is None else row["high"] - row["low"]) for row in table]
@@ -463,14 +478,14 @@ def outlook(request: Request, study: Study, draws: int | None = None) -> Outlook
         if k < SCORED:
             weights.append(release.floats("weights"))
             tested.append(schema)
-            plain.append(study.without(plan, k, V, y))
+            plain.append(study.without(plan, k, *(study.rows(n, k) if levels else (V, y))))
     typical, ranges = _typical(np.array(widths)) if widths else ([], [])
     without = _accuracy(study, study.schema, np.array(plain))
     if plan.found:  # each under its own bounds
         each = [_accuracy(study, s, w[None]) for s, w in zip(tested, weights, strict=True)]
         accuracy = {name: float(np.mean([e[name] for e in each])) for name in without}
     else:
-        accuracy = _accuracy(study, study.schema, np.array(weights))
+        accuracy = _accuracy(study, study.schema, np.array(weights), levels)
     gains = [(each["auc"] - 0.5) if "auc" in each else each["r2"] for each in (accuracy, without)]
     return Outlook(
         request.epsilon,
@@ -548,6 +563,70 @@ def price_lines(found: list[Price]) -> list[str]:
             f"{widths or 'no intervals'}; {outlook.kept:.0%} of the gain is left."
         )
     return said
+
+
+def compared(request: Request, study: Study, draws: int | None = None) -> list[str]:
+    """What the request's noise and each other law would give, in a sentence each.
+
+    Parameters
+    ----------
+    request : dp_release.request.Request
+    study : Study
+    draws : int or None
+        Number of releases for each law, by default a fifth of those of a forecast.
+
+    Returns
+    -------
+    list[str]
+        With the keys of the request that choose a law.
+
+    Examples
+    --------
+    >>> schema = rows.Schema([rows.Number("age", 0, 120), rows.Category("ill", ("no", "yes"))], "ill")
+    >>> asked = {"name": "ill", "schema": schema.facts, "rows": 2000, "unit": "one row is one person"}
+    >>> asked |= {"epsilon": 1, "delta": 1e-6, "premise": "public example"}
+    >>> request = Request.parsed(asked | {"method": "noise_aware_logistic"})
+    >>> for said in compared(request, Study(schema), draws=9):
+    ...     print(said.partition(":")[0])
+    Of tables and weights under other noise, at epsilon = 1
+    `law
+    `law
+    `law
+    `method
+    The rule (`law
+    """
+    draws = draws or max(_draws(study, request.rows) // TRIES, DRAWS[0])
+    table = "noise_aware_log_cosh" if study.schema.numbers else "noise_aware_logistic"
+    options = {k: v for k, v in request.options.items() if k in ("robust", "tau")}
+    delta = request.delta or min(1e-6, 0.1 / request.rows)
+    about = {"method": table, "options": options, "delta": delta, "holdout": None}
+    tables = {law: request._replace(**about, law=law) for law in (GAUSSIAN, PURE, MIXED, RULE)}
+    tables[PURE] = tables[PURE]._replace(delta=0.0)
+    alone = request._replace(method=ALONE, law=PURE, delta=0.0, holdout=None)
+    alone = alone._replace(options={k: v for k, v in options.items() if k == "tau"})
+    said = [f"Of tables and weights under other noise, at epsilon = {request.epsilon:g}:"]
+    for law in (GAUSSIAN, PURE, MIXED):
+        said.append(f"`law: {law}`: {_in_short(tables[law], study, draws)}")
+    said.append(f"`method: {ALONE}`: {_in_short(alone, study, draws)}")
+    with suppress(Refused):
+        said.append(f"The rule (`law: rule`): {tables[RULE].why()}")
+    return said
+
+
+def _in_short(request, study, draws):
+    try:
+        found = outlook(request, study, draws)
+    except Refused as error:
+        return f"no release: {error}."
+    spends = f"delta {request.delta:g}" if request.delta else "no delta"
+    kept = f"{found.kept:.0%} of the gain without privacy is left"
+    if not found.widths:
+        return f"{spends}; {kept}; no intervals."
+    widths = [
+        f"{name} {width:.3g}" if width < math.inf else f"{name} mostly not given"
+        for name, width in found.widths.items()
+    ]
+    return f"{spends}; {kept}; widths: {', '.join(widths)}."
 
 
 def _with_expected_bounds(schema, expected):
@@ -645,11 +724,13 @@ def _draws(study, n):
     return min(max(WORK // (n * study.schema.d), DRAWS[0]), DRAWS[1])
 
 
-def _accuracy(study, schema, weights):
+def _accuracy(study, schema, weights, levels=None):
     """Metrics of weights for rows of a schema, which has the study's columns and perhaps other bounds."""
     V, y = study.tested
     if schema is not study.schema:
         V, y = _under(schema, study.schema, V, y)
+    if levels is not None:
+        V = contrasts.releveled(V, schema, levels)
     V = rows.shortened(V)
     if schema.numbers:
         target = schema.columns[schema.target]

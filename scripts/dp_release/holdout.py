@@ -41,6 +41,9 @@ equals 4 at 2. A record's vector and the zero vector are at most sqrt(1 + 1 + 1 
 An error |f - t| of a number is capped at 1/2, a quarter of the target's range. Without the cap, the noise
 on the mean square would be 16 times as large.
 
+Beside a model with noise of a norm's law (`norm_noise`), the sums have noise of the maximum norm's law, and
+cost epsilon with a delta of 0: two vectors differ by at most 2 in every coordinate.
+
 The vectors are exact integers in units of 2^-40: a score is the sum of v_j k_j, with the row's integers v_j
 and the weights' released integers k_j. A score of 0 belongs to the first class. So lemma 2
 (`dp_release.lattice`) holds with rho = 0, on a fine lattice.
@@ -57,13 +60,16 @@ from dp.rows import slices
 from dp_privacy.accounting import REPLACE_ONE, Guarantee, gaussian_mu
 from dp_privacy.errors import Refused
 from dp_privacy.profiles import Curve, gaussian_profile, symmetric
-from dp_release import lattice, models, rows
+from dp_release import lattice, models, norm_models, norm_noise, rows
 from dp_release.draws import Stream
 from dp_release.persons import PEOPLE, check_shares
 
 STEP = -2 * rows.DIGITS  # the unit of the summed vectors is 2^STEP
 APART = lattice.root(Fraction(8))  # lemma 4
 BLOCK = 1 << 12  # records scored together
+TAILS = (
+    1.03  # widens the maximum norm's law: its 95 % quantile is 2.01 deviations in three coordinates
+)
 LEAST = 50  # minimum number of held-out and of training records
 
 
@@ -73,9 +79,9 @@ class Package(NamedTuple):
     held: number of held-out rows; if the plan has `persons`, of people.
     """
 
-    model: models.Plan
+    model: models.Plan | norm_models.Plan
     held: int
-    noise: lattice.Noise
+    noise: lattice.Noise | norm_noise.Noise
 
     @property
     def n(self) -> int:
@@ -95,15 +101,29 @@ class Package(NamedTuple):
         own = self.model.guarantee()
         one, some = ("row", "rows") if self.model.persons is None else ("person", "people")
         reason = (
-            f"{own.reason}; beside it sums over {self.held} other {some}, chosen by the key, with discrete "
-            f"Gaussian noise of standard deviation {float(self.noise.deviation):.6g}. A {one} is in one "
-            f"part, so the larger cost counts"
+            f"{own.reason}; beside it sums over {self.held} other {some}, chosen by the key, with "
+            f"{_law(self.noise)} noise of standard deviation {_deviation(self.noise):.6g}. A {one} is in "
+            f"one part, so the larger cost counts"
         )
         profile = Curve(symmetric(np.vectorize(self.delta_at, otypes=[float])))
         return Guarantee(own.epsilon, own.epsilon, own.delta, REPLACE_ONE, reason, profile)
 
 
+def _law(noise):
+    return "discrete Gaussian" if isinstance(noise, lattice.Noise) else "the maximum norm's"
+
+
+def _deviation(noise):
+    """The standard deviation of a coordinate of the noise."""
+    if isinstance(noise, lattice.Noise):
+        return float(noise.deviation)
+    return math.sqrt(noise.variances[0])
+
+
 def _delta(noise, epsilon):
+    if isinstance(noise, norm_noise.Noise):
+        delta = norm_models.pure_and_gaussian(lattice.above(noise.paid), 0.0, epsilon)
+        return lattice.above(Fraction(delta) * (1 + models.SLACK))
     delta = Fraction(float(gaussian_profile(lattice.above(noise.mu), epsilon)))
     delta = delta * (1 + models.SLACK) + lattice.failure(epsilon, noise.variation)
     return lattice.above(min(delta, Fraction(1)))
@@ -127,6 +147,10 @@ def package(model: models.Plan, held: int, bits: int = lattice.BITS) -> Package:
     held: of rows, or of people if the plan has `persons`.
     """
     count = 4 if model.problem.loss.residual else 3
+    if isinstance(model, norm_models.Plan):
+        epsilon = Fraction(model.epsilon) * norm_models.LESS
+        body = norm_noise.Body(count)
+        return Package(model, held, norm_noise.hiding(Fraction(2), body, Fraction(1), epsilon))
     left = models.delta_left(model.epsilon, model.delta, count, bits)
     mu = Fraction(gaussian_mu(model.epsilon, left)) / models.BESIDE
     apart = APART * (1 if model.persons is None else model.persons.weight)
@@ -219,6 +243,7 @@ class Release(NamedTuple):
         public = {"rows": self.package.held * self.package.each}
         public |= {} if persons is None else {"people": self.package.held}
         public |= {"step": noise.step, "scale": noise.scale}
+        public |= {} if isinstance(noise, lattice.Noise) else {"law": noise.law}
         together = 1 if persons is None else persons.weight
         return public | {"integers": self.sums} | measured(self.sums, noise, together=together)
 
@@ -263,7 +288,9 @@ def measured(
     class. r2: None if noise hides the variance. together: so many rows may be as good as one, because they
     are of one person.
     """
-    s = float(noise.deviation)
+    s = _deviation(noise)
+    if isinstance(noise, norm_noise.Noise):
+        s *= TAILS
     e, t, *squares, twice = (float(each * noise.spacing) for each in noisy)
     count = max(twice / 2, 1.0)
     e, t = e / count, t / count

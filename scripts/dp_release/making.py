@@ -117,12 +117,8 @@ def read(path: Path) -> bytes:
 def planned(request: Request) -> models.Plan | holdout.Package:
     """The plan, including a requested holdout. Raises `Refused` if it cannot be proven private."""
     each = 1 if request.person is None else request.persons.most
-    held = 0
-    if request.holdout is not None:
-        held = holdout.size(
-            request.rows // each, request.holdout
-        )  # of people, if these are protected
-    plan = request.plan(request.rows - held * each)
+    held = (request.rows - request.training) // each  # of people, if these are protected
+    plan = request.plan(request.training)
     return holdout.package(plan, held) if held else plan
 
 
@@ -257,7 +253,7 @@ def _names(data, format):
 
 
 def _made(request, book, plan, data, header, maker):
-    schema = rows.from_facts(request.schema)
+    schema = request.read_as()
     lines = rows.split_lines(data, header, schema.format)
     names = [column.name for column in schema.columns]
     if header and _names(data, schema.format) != names:
@@ -267,7 +263,7 @@ def _made(request, book, plan, data, header, maker):
     begun = book.begin(request, data, maker)
     try:
         found = _bounds(request, book, plan, lines, begun.key)
-        schema = rows.from_facts(bounds.settled(request.schema, found))
+        schema = request._replace(schema=bounds.settled(request.schema, found)).read_as()
         table = _table(request, schema, lines, begun.key)
         release = holdout.release if request.holdout else models.release
         made = release(plan, table.V, table.y, begun.key, table.shares)

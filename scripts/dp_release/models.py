@@ -5,6 +5,7 @@ tilt are one Gaussian release, whose mu^2 is the sum of the parts' mu^2.
 """
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
 from numbers import Integral
@@ -13,7 +14,15 @@ from typing import NamedTuple
 import numpy as np
 
 from dp import losses
-from dp.inference import FLOOR, curvature_level, floored, linearise, logistic_change
+from dp.inference import (
+    FLOOR,
+    Intervals,
+    curvature_level,
+    floored,
+    linearise,
+    logistic_change,
+    wald,
+)
 from dp.mechanisms import MECHANISMS
 from dp.mechanisms.noise_aware import assumed, said
 from dp.proofs import gaussian_tilt, person_tilt
@@ -102,6 +111,19 @@ class Plan(NamedTuple):
         delta = composed(epsilon, one, mu, lattice.above(r), name, self.persons)
         delta = Fraction(delta) * (1 + SLACK) + lattice.failure(epsilon, self.variation)
         return lattice.above(min(delta, Fraction(1)))
+
+    @property
+    def entries(self) -> Callable:
+        """What `statistics.sums` makes of each matrix."""
+        return statistics.vector
+
+    def within(self, V: np.ndarray) -> np.ndarray:
+        """Rows of which the guarantee holds, once they are shortened: all."""
+        return V
+
+    def described(self, release: "Release") -> "Described":
+        """The function `described`."""
+        return described(release)
 
     def guarantee(self) -> Guarantee:
         """The replace-one guarantee, with profile and reason.
@@ -429,8 +451,8 @@ def release(
 ) -> Release:
     """Release a plan from rows of integers, with all randomness from a key.
 
-    Long rows are shortened, and labels clipped (`dp_release.rows.bounded`), so the guarantee holds for
-    any input. Only `dp_release.making.make` charges a budget book.
+    Long rows are shortened, labels clipped (`dp_release.rows.bounded`), and rows outside a plan's body
+    become zeros, so the guarantee holds for any input. Only `dp_release.making.make` charges a budget book.
 
     Parameters
     ----------
@@ -466,7 +488,7 @@ def release(
     problem = plan.problem
     if V.shape != (problem.n, problem.d):
         raise Refused(f"the plan is for {problem.n} rows of {problem.d} columns")
-    X, y = rows.bounded(V, y, problem.loss.residual)
+    X, y = rows.bounded(plan.within(V), y, problem.loss.residual)
     shares = check_shares(shares, plan.persons, problem.n)
     pull = np.zeros(problem.d)
     if plan.tilt is not None:
@@ -477,7 +499,7 @@ def release(
     beside = [part for part in plan.noises if part != "weights"]
     if beside:
         point = statistics.within(result.floats("weights"), plan.longest)
-        values = statistics.sums(beside, problem, X, y, point, shares)
+        values = statistics.sums(beside, problem, X, y, point, shares, plan.entries)
         for part in beside:
             stream = Stream(key, part)
             result.parts[part] = lattice.released(values[part].tolist(), plan.noises[part], stream)
@@ -494,6 +516,12 @@ class Described(NamedTuple):
     covariance: np.ndarray
     answered: np.ndarray
     unresolved: np.ndarray
+
+    def intervals(
+        self, estimate: np.ndarray, covariance: np.ndarray, T: np.ndarray, answered: np.ndarray
+    ) -> Intervals:
+        """Intervals for coefficients (1, k) that are T weights plus constants."""
+        return wald(estimate, covariance, answered=answered)
 
 
 def described(release: Release) -> Described:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from dp import losses
 from dp.mechanisms import MECHANISMS
 from dp_privacy.errors import Refused
-from dp_release import bounds, models, rows
+from dp_release import bounds, contrasts, holdout, models, norm_models, rows
 from dp_release import persons as people
 from dp_release.persons import Persons
 
@@ -35,11 +35,12 @@ BUT_A_PREVIEW = f"{WITHOUT_A_LOOK}, but for what a preview shows"  # if they cha
 class Method(NamedTuple):
     """A method of a release.
 
-    plan: (n, d, epsilon, delta, **options) -> `models.Plan`. numbers: whether the target is a number; None
-    allows numbers and two classes. persons: whether a proof covers people with several rows.
+    plan: (n, d, epsilon, delta, **options) -> `models.Plan` with Gaussian noise, None without one. numbers:
+    whether the target is a number; None allows numbers and two classes. persons: whether a proof covers
+    people with several rows.
     """
 
-    plan: Callable
+    plan: Callable | None
     numbers: bool | None
     options: tuple[str, ...]
     persons: bool = False
@@ -54,6 +55,8 @@ def _weights_alone(n, d, epsilon, delta, loss, tau=0.25, **options):
 # Ranges of numeric options, outside which models are useless or floats overflow.
 RANGES = {"output": (1e-6, 1), "covariance": (1e-6, 1), "radius": (1e-3, 1e6), "tau": (1e-3, 1e3)}
 SHARES = ("output", "covariance", "radius")
+ALONE = "knorm_objective_perturbation"  # weights with delta 0
+GAUSSIAN, PURE, MIXED, RULE = "gaussian", "pure", "mixed", "rule"
 METHODS = {
     "noise_aware_logistic": Method(models.noise_aware_logistic, False, ("robust", *SHARES), True),
     "noise_aware_log_cosh": Method(
@@ -62,10 +65,18 @@ METHODS = {
     "gaussian_objective_perturbation": Method(
         _weights_alone, None, ("tau", "output", "radius"), True
     ),
+    ALONE: Method(None, None, ("tau",)),
+}
+TABLES = (GAUSSIAN, PURE, MIXED, RULE)
+LAWS = {  # of the noise that a method may have, first its own
+    "noise_aware_logistic": TABLES,
+    "noise_aware_log_cosh": TABLES,
+    "gaussian_objective_perturbation": (GAUSSIAN,),
+    ALONE: (PURE,),
 }
 # Keys that requests did not have at first. At their default, they are left out of digests, so that books
 # know older requests again.
-LATER = ("released_by", "contact", "labels", "person")
+LATER = ("released_by", "contact", "labels", "person", "law")
 
 
 class Request(NamedTuple):
@@ -82,7 +93,7 @@ class Request(NamedTuple):
     unit : str
         Meaning of a row, in words.
     epsilon, delta : float
-        Cost of the release.
+        Cost of the release. Under the law "pure", delta is 0, and may be left out.
     method : str
         One of `METHODS`.
     premise : str
@@ -100,6 +111,9 @@ class Request(NamedTuple):
         Words for the table and the figure: of a column, and of a level as `column=level`.
     person : dict or None
         The fields of `dp_release.persons.Persons`, if a person is protected and not a row.
+    law : str
+        Of the noise: "gaussian"; "pure" or "mixed" (`dp_release.norm_models`), for rows with all levels; or
+        "rule", which of these two a public rule chooses.
 
     Methods
     -------
@@ -139,6 +153,7 @@ class Request(NamedTuple):
     contact: str = ""
     labels: dict = {}
     person: dict | None = None
+    law: str = GAUSSIAN
 
     @staticmethod
     def parsed(values: dict) -> "Request":
@@ -158,6 +173,10 @@ class Request(NamedTuple):
         dp_privacy.errors.Refused
             For a missing or unknown key, or a value for which privacy is not proven.
         """
+        law = LAWS.get(values.get("method"), TABLES)[0]
+        values = {"law": law} | values
+        if values["law"] == PURE:
+            values = {"delta": 0.0} | values
         unknown = sorted(values.keys() - set(Request._fields))
         missing = sorted(set(Request._fields[:8]) - values.keys())
         if values.get("person") is not None:
@@ -176,7 +195,11 @@ class Request(NamedTuple):
         for key in ("epsilon", "delta", "holdout"):
             if isinstance(values.get(key), int) and not isinstance(values[key], bool):
                 values[key] = float(values[key])
-        return Request(**values).checked()
+        request = Request(**values).checked()
+        if request.law == GAUSSIAN:
+            return request
+        stated = contrasts.with_references(rows.from_facts(request.schema))
+        return request._replace(schema=stated.facts)
 
     def checked(self) -> "Request":
         """The request itself. Raises `Refused` unless its release is provably private."""
@@ -188,10 +211,7 @@ class Request(NamedTuple):
             raise Refused(f"the premise is one of: {'; '.join(PREMISES)}")
         if not isinstance(self.rows, int) or isinstance(self.rows, bool) or self.rows < 1:
             raise Refused("state the number of rows, which is public")
-        for key in ("epsilon", "delta"):
-            value = getattr(self, key)
-            if not isinstance(value, float) or not 0 < value < math.inf:
-                raise Refused(f"{key} must be a positive number")
+        self._check_cost()
         schema = rows.from_facts(self.schema)
         persons = people.of(self.person, schema)
         count, one, some = self.rows, "row", "rows"
@@ -203,6 +223,7 @@ class Request(NamedTuple):
                 f"one whole {one} could satisfy it: make it far smaller"
             )
         self._check_method()
+        self._check_law()
         if persons is not None and persons.slots != self.rows:
             raise Refused("rows are people times most")
         bounds.check(schema)
@@ -225,6 +246,32 @@ class Request(NamedTuple):
             raise Refused("the holdout is a share of the rows, between 0 and 1")
         self._check_words(schema)
         return self
+
+    def _check_cost(self):
+        pure = self.law == PURE and self.delta == 0 and isinstance(self.delta, float)
+        for key in ("epsilon",) if pure else ("epsilon", "delta"):
+            value = getattr(self, key)
+            if not isinstance(value, float) or not 0 < value < math.inf:
+                raise Refused(f"{key} must be a positive number")
+        if self.law == PURE and not pure:
+            raise Refused("the law pure spends no delta: leave it out")
+
+    def _check_law(self):
+        laws = LAWS[self.method]
+        if self.law not in laws:
+            raise Refused(f"{self.method} has the law {' or '.join(laws)}, not {self.law!r}")
+        if self.law == GAUSSIAN:
+            return
+        if self.person is not None:
+            raise Refused(
+                f"with person, the law is {GAUSSIAN}: the others are for one row per person"
+            )
+        if bounds.columns(rows.from_facts(self.schema)):
+            raise Refused(
+                f"bounds that are found need the law {GAUSSIAN}: state bounds, or leave it out"
+            )
+        for key in self.options.keys() & set(SHARES):
+            raise Refused(f"the option {key!r} is for the law {GAUSSIAN} alone: leave it out")
 
     def _check_words(self, schema):
         for key in ("released_by", "contact"):
@@ -276,8 +323,10 @@ class Request(NamedTuple):
         -------
         dp_release.models.Plan
         """
-        schema, n = rows.from_facts(self.schema), self.rows if n is None else n
+        schema, n = self.read_as(), self.rows if n is None else n
         options = dict(self.options)
+        if self.law != GAUSSIAN:
+            return self._choice(schema, n).plan
         if self.person is not None:
             options["persons"] = self.persons
         if METHODS[self.method].numbers is None:
@@ -286,6 +335,40 @@ class Request(NamedTuple):
             options["find"] = bounds.options(schema)
         try:
             return METHODS[self.method].plan(n, schema.d, self.epsilon, self.delta, **options)
+        except (TypeError, ValueError, ArithmeticError) as error:
+            raise Refused(f"{self.method}: {error}") from None
+
+    def read_as(self) -> rows.Schema:
+        """The schema of the rows that are released: of map 1 or, for noise of a norm's law, map 2."""
+        schema = rows.from_facts(self.schema)
+        return schema if self.law == GAUSSIAN else contrasts.all_levels(schema)
+
+    def why(self) -> str:
+        """Why the public rule chooses its law, in a sentence; empty if the law is stated."""
+        return self._choice(self.read_as(), self.training).why if self.law == RULE else ""
+
+    @property
+    def training(self) -> int:
+        """The number of rows that are learnt from. With `person`, people are held out with all rows."""
+        if self.holdout is None:
+            return self.rows
+        each = 1 if self.person is None else self.persons.most
+        return self.rows - each * holdout.size(self.rows // each, self.holdout)
+
+    def _choice(self, schema, n):
+        loss = losses.LogCosh(self.options.get("tau", 0.25)) if schema.numbers else "logistic"
+        body, u = contrasts.body(schema), Fraction(schema.each, rows.ONE)
+        robust = self.options.get("robust", schema.numbers)
+        about = n, body, u, self.epsilon
+        try:
+            if self.method == ALONE:
+                return norm_models.Choice(norm_models.weights_alone(*about, loss), "")
+            if self.law == PURE:
+                return norm_models.Choice(norm_models.pure_table(*about, loss, robust), "")
+            if self.law == MIXED:
+                made = norm_models.mixed_table(*about, self.delta, loss, robust)
+                return norm_models.Choice(made, "")
+            return norm_models.table(*about, self.delta, loss, robust)
         except (TypeError, ValueError, ArithmeticError) as error:
             raise Refused(f"{self.method}: {error}") from None
 
@@ -301,8 +384,9 @@ class Request(NamedTuple):
 
     @property
     def cost(self) -> tuple[Fraction, Fraction]:
-        """(epsilon, delta) as decimals, exactly as written."""
-        return Fraction(str(self.epsilon)), Fraction(str(self.delta))
+        """(epsilon, delta) as decimals, exactly as written; a delta of 0 if the rule chooses "pure"."""
+        delta = self.plan(self.training).delta if self.law == RULE else self.delta
+        return Fraction(str(self.epsilon)), Fraction(str(delta))
 
     def digest(self) -> str:
         """A digest. Keys that older requests do not have are left out at their defaults."""

@@ -27,6 +27,7 @@ order of summation, the computed sum over n records differs from the exact one i
 """
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
@@ -73,10 +74,12 @@ def sums(
     y: np.ndarray,
     point: np.ndarray,
     shares: np.ndarray | None = None,
+    entries: Callable | None = None,
 ) -> dict[str, np.ndarray]:
     """Each kind's sum at the point (d,), as a vector. X: (n, d), multiples of 2^-20.
 
     shares: weights (n,) of rows, or None. They are rounded into a record's weight once, within its 30 u.
+    entries: what makes a vector of a matrix or a number, None for `vector`.
     """
     hi, lo = split(point)
     both, d = np.stack([hi, lo], axis=1), problem.d
@@ -90,7 +93,7 @@ def sums(
             if shares is not None:
                 weight = weight * shares[rows]
             total[kind] += weight.sum() if kind == SQUARE else (block.T * weight) @ block
-    return {kind: vector(value) for kind, value in total.items()}
+    return {kind: (entries or vector)(value) for kind, value in total.items()}
 
 
 def _weights(kind, loss, scores, y):

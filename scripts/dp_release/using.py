@@ -25,7 +25,7 @@ def names(model: files.Model) -> list[str]:
 
 def design(model: files.Model, records: Sequence[Sequence[bytes] | None]) -> np.ndarray:
     """Rows (n, d) of records with one cell per column of `names`. Rows of invalid records are NaN."""
-    schema = model.schema
+    schema = model.reads
     V, some = np.zeros((len(records), schema.d), np.int32), np.zeros(len(records), dtype=bool)
     for i, cells in enumerate(records):
         some[i] = cells is not None and schema.row(cells, V[i])

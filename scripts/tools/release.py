@@ -100,7 +100,7 @@ def look(arguments):
     said = making.preview(request, release.book, release.path, release.header)
     with release.book.locked() as account:
         spent = account.spent()
-    print(*said, spent.beside(request), sep="\n")
+    print(*said, *filter(None, [request.why()]), spent.beside(request), sep="\n")
 
 
 def check(arguments):
@@ -189,6 +189,10 @@ def forecast(arguments):
     if request.person is not None:
         found = outlooks.prices(request, study, tuple(arguments.most), arguments.draws or FEW)
         print(*outlooks.price_lines(found), sep="\n")
+    else:
+        for result in results:
+            again = request._replace(epsilon=result.epsilon)
+            print(*outlooks.compared(again, study, arguments.draws), sep="\n")
 
 
 def _each(text):

@@ -1,6 +1,7 @@
 """Low-order bits break float mechanisms, and reveal nothing about releases on a lattice."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -9,7 +10,8 @@ from dp.mechanisms import MECHANISMS
 from dp.noise import gaussian, laplace
 from dp.seeds import generator
 from dp_audit import low_bits
-from dp_release import lattice, models, rows
+from dp_release import lattice, models, norm_models, rows
+from dp_release.norm_noise import Body
 from lattices import from_floats
 
 EPSILON, DELTA, D = 0.1, 1e-6, 50
@@ -55,7 +57,7 @@ def test_the_attack_breaks_output_perturbation_in_floats():
     assert low_bits.attack(MECHANISMS["output_perturbation"], 1.0, 0.0, 2, generator(0)) is None
 
 
-@pytest.mark.parametrize("kind", ["output", "objective"])
+@pytest.mark.parametrize("kind", ["output", "objective", "norm"])
 @pytest.mark.parametrize("trials", [100, pytest.param(1500, marks=pytest.mark.slow)])
 def test_the_attack_does_not_break_releases_on_a_lattice(kind, trials):
     """The attack uses the float mechanism's neighbours, and knows both minimisers and the noise scale."""
@@ -63,8 +65,10 @@ def test_the_attack_does_not_break_releases_on_a_lattice(kind, trials):
     n = low_bits.ROWS
     if kind == "output":
         plan = models.output_perturbation_gaussian(n, D, EPSILON, DELTA, low_bits.LAMBDA)
-    else:
+    elif kind == "objective":
         plan = models.objective_perturbation(n, D, EPSILON, DELTA)
+    else:
+        plan = norm_models.weights_alone(n, Body(D), Fraction(1), EPSILON)
     noise, centres = plan.noises["weights"], []
     for V, y in sides:
         X, labels = rows.bounded(V, y, False)
@@ -79,10 +83,16 @@ def test_the_attack_does_not_break_releases_on_a_lattice(kind, trials):
         for each in released[:3]:
             assert all(isinstance(k, int) for k in each.parts["weights"])
         weights = np.array([each.floats("weights") for each in released])
-        guesses = low_bits.guesses(weights, centres, float(noise.deviation))
+        guesses = low_bits.guesses(weights, centres, _deviation(noise))
         right += int((guesses == side).sum())
     actual = low_bits.Found(right / (2 * trials), low_bits.allowed(EPSILON, DELTA), 2 * trials)
     assert not actual.broken, actual
+
+
+def _deviation(noise):
+    if isinstance(noise, lattice.Noise):
+        return float(noise.deviation)
+    return math.sqrt(noise.variances[0])
 
 
 def test_rounded_centres_are_all_that_a_release_shows():

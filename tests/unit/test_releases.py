@@ -115,6 +115,23 @@ def test_what_an_entry_may_say(loaded):
     )
 
 
+def test_a_pure_request_states_no_delta(loaded):
+    pure = {"law": "pure", "delta": None, "budget": {"epsilon": 2}}
+    actual = loaded(release=pure)
+    assert actual.request.law == "pure" and actual.request.cost == (1, 0)
+    assert actual.book.budget.delta == 0
+    assert rows.from_facts(actual.request.read_as().facts).names == [
+        *("age", "ward=general", "ward=surgery", "ward=intensive", "visits")
+    ]
+    alone = loaded(release=pure | {"law": None, "method": "knorm_objective_perturbation"})
+    assert alone.request.law == "pure" and alone.request.delta == 0
+    for wrong in ({"delta": None}, {"law": "mixed", "delta": None}):
+        with pytest.raises(ConfigError, match="needs the key 'delta'"):
+            loaded(release=wrong)
+    with pytest.raises(ConfigError, match="law"):
+        loaded(release={"law": "laplace"})
+
+
 def test_bounds_may_be_found(loaded):
     found = {"least": 0, "most": 500, "share": 0.2, "outside": 0.02}
     request = loaded(

@@ -490,7 +490,9 @@ def test_a_forecast_opens_no_rows(folder):
         "Assumed: effects are as stated, and 0 where none is stated.",
         "Assumed: columns are independent (--correlation). Where they are not, intervals are much wider.",
     ]
-    assert "at epsilon = 4:" in said[3] and len(said) == 8
+    assert "at epsilon = 4:" in said[3] and len(said) == 14
+    assert [line.partition(":")[0] for line in said[9:12]] == ["`law"] * 3
+    assert "no delta" in said[10] and "widths" in said[11] and "The law is" in said[13]
     assert "If he put the probability at 20%" in said[5]
     assert not list(folder.glob("*.book/clinic"))
     for words, match in (

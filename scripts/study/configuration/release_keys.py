@@ -7,6 +7,7 @@ from annotated_types import Gt, Le, Len
 from study.configuration.data_set_keys import Cell
 from study.configuration.section import (
     AS_WRITTEN,
+    BelowOne,
     Count,
     Maybe,
     NotEmpty,
@@ -22,7 +23,7 @@ class Spending(Section):
 
     epsilon: Positive
     """The sum of epsilons."""
-    delta: Share
+    delta: BelowOne = 0
     """The sum of deltas."""
 
 
@@ -71,13 +72,20 @@ class ReleaseRequest(Section):
     """What all releases of the book may spend together. The first release fixes it."""
     epsilon: Annotated[float, Gt(0), Le(50), AS_WRITTEN]
     """Epsilon that this release spends."""
-    delta: Share
-    """Delta that this release spends. It should be far below one over the number of rows."""
+    delta: Maybe[Share] = None
+    """Delta that this release spends, needed unless the law is `pure`. It should be far below one over the
+    number of rows."""
     method: str
     """`noise_aware_logistic` (two classes) and `noise_aware_log_cosh` (a number) give a table with
-    intervals. `gaussian_objective_perturbation` gives only weights, with less noise."""
+    intervals. `knorm_objective_perturbation` (with delta 0) and `gaussian_objective_perturbation` give only
+    weights, with less noise."""
+    law: Maybe[Literal["gaussian", "pure", "mixed", "rule"]] = None
+    """The noise's law: by default `gaussian`. For a table, `pure` takes no delta, and `mixed` has Gaussian
+    noise on the Hessian alone; `rule` lets a public rule choose one of the two. Both usually have narrower
+    intervals than `gaussian`, above all with categories. `knorm_objective_perturbation` is `pure`."""
     options: dict[str, Any] = {}
-    """Options of the method: `robust`, `tau`, `radius`, `output`, `covariance`. A rule gives lambda."""
+    """Options of the method: `robust`, `tau` and, for the law `gaussian`, `radius`, `output`, `covariance`.
+    A rule gives lambda."""
     reference: dict[str, Cell] = {}
     """Column -> the level with which its other levels are compared; by default, the first one listed."""
     negative: Maybe[str | Number | Annotated[list[Cell], Len(1)]] = None

@@ -1,0 +1,112 @@
+"""Prints what a source says beside what we found: claims, defects and printed numbers, with verdicts.
+
+    python scripts/tools/verdicts.py cm08
+    python scripts/tools/verdicts.py einarsson_2018 --section claims
+
+The source is a folder of config/sources, its short name, or one of its experiments. Verdicts of the last
+run come first; where it leaves a line open, the verdict of the recorded run is shown, marked with its date.
+"""
+
+import argparse
+import shutil
+import sys
+import textwrap
+from pathlib import Path
+
+import home
+
+from checks import by_source
+from reporting import dots, record
+from study import facts, paths
+from study.configuration.sources import experiment_files
+from study.configuration.validation import read_yaml
+from study.jobs.files import read_csv
+
+SECTIONS = ("claims", "defects", "published")
+WIDEST = 120
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        parents=[home.ARGUMENTS],
+    )
+    parser.add_argument("source")
+    parser.add_argument("--section", nargs="+", choices=SECTIONS, default=SECTIONS)
+    parser.add_argument("--results", default="results", help="the run's folder of results")
+    arguments = parser.parse_args()
+    paths.use(arguments.results)
+    key = key_of(arguments.source)
+    rows = decided(key)
+    if not rows:
+        sys.exit(
+            f"error: neither {paths.BY_SOURCE(source=key)} nor config/record/{key} has verdicts: run its "
+            f"experiments first"
+        )
+    print(facts.read(key).values["cited"])
+    width = min(shutil.get_terminal_size((WIDEST, 0)).columns, WIDEST)
+    for section in arguments.section:
+        own = [row for row in rows if row["section"] == section]
+        if own:
+            print(f"\n{section} ({len(own)})")
+            print(*(numbers(own) if section == "published" else statements(own, width)), sep="\n")
+
+
+def key_of(name):
+    """The source of a folder's name, a short name or an experiment's name."""
+    keys = facts.files()
+    known = {key: key for key in keys} | {facts.read(key).short.lower(): key for key in keys}
+    files = experiment_files()
+    if name in files:
+        known[name] = read_yaml(files[name]).get("source")
+    key = known.get(name) or known.get(name.lower())
+    if key is None:
+        sys.exit(f"error: {name!r} is no source: take one of {', '.join(sorted(keys))}")
+    return key
+
+
+def decided(key):
+    """The source's rows, with `from`: "" for this run's verdict, or the recorded run's date."""
+    path = Path(paths.BY_SOURCE(source=key))
+    own = read_csv(path) if path.exists() else []
+    recorded = {_at(row): row for row in record.read("verdicts", key)}
+    rows = []
+    for row in own:
+        other = recorded.pop(_at(row), None)
+        old = row["verdict"] in record.OPEN and other is not None
+        rows.append(other | {"from": other["date"]} if old else row | {"from": ""})
+    return rows + [row | {"from": row["date"]} for row in recorded.values()]
+
+
+def _at(row):
+    return tuple(row[name] for name in by_source.KEY)
+
+
+def statements(rows, width):
+    for row in rows:
+        verdict = row["verdict"] + f", recorded {row['from']}" * bool(row["from"])
+        where = f" ({row['where']})" if row["where"] else ""
+        indent = {"initial_indent": "    ", "subsequent_indent": "    "}
+        yield f"{row['id']}: {verdict}"
+        yield textwrap.fill(f"{row['says']}{where}", width, **indent)
+        if row["because"]:
+            yield textwrap.fill(f"because {row['because']}", width, **indent)
+
+
+def numbers(rows):
+    """A narrow table: where a number is printed, the method, the printed number, ours and the verdict."""
+    cells = [("where", "method", "printed", "ours", "verdict")]
+    for row in rows:
+        ours = row["read_ours"] or row["ours"]
+        verdict = row["verdict"] + f", recorded {row['from']}" * bool(row["from"])
+        where = row["where"].removeprefix("tables/").removeprefix("settings/")
+        said = "sd of " * ("standard deviation" in row["quantity"]) + row["method"]
+        cells.append((where, said, dots.brief(row["stated"]), dots.brief(ours), verdict))
+    widths = [max(len(line[k]) for line in cells) for k in range(4)]
+    for line in cells:
+        yield "  ".join([*(t.ljust(w) for t, w in zip(line[:4], widths, strict=True)), line[4]])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,52 @@
+"""Tests the program that prints a source's verdicts."""
+
+import verdicts
+
+from checks import by_source
+from reporting import record
+from study import paths
+from study.jobs.files import write_csv
+
+KEY = "chaudhuri_monteleoni_2008"
+
+
+def row(section, name, verdict, **changes):
+    values = dict.fromkeys(by_source.COLUMNS, "") | {"section": section, "id": name}
+    return values | {"experiment": "cm08", "verdict": verdict} | changes
+
+
+def test_a_source_has_three_names():
+    assert {verdicts.key_of(name) for name in (KEY, "CM08", "cm08", "cm08_regularisation")} == {KEY}
+
+
+def test_a_run_is_shown_and_a_record_where_it_leaves_a_line_open(tmp_path, monkeypatch):
+    monkeypatch.setenv(paths.VARIABLE, str(tmp_path))
+    own = [
+        row("claims", "c-1", "reproduced", says="it holds", where="figure 1", because="1 < 2"),
+        row("claims", "c-2", "not tested"),
+        row("published", "t 1", "not run", where="tables/t/1", method="m", quantity="error"),
+        row(
+            *("published", "t 2", "reproduced if rows: file"),
+            **{"where": "tables/t/2", "method": "m", "quantity": "error", "stated": "0.25"},
+            **{"ours": "0.3", "read_ours": "0.2504"},
+        ),
+    ]
+    old = [
+        row("claims", "c-1", "not reproduced by any of 2 readings"),
+        row("claims", "c-2", "reproduced"),
+        row("claims", "c-3", "reproduced"),
+    ]
+    write_csv(paths.BY_SOURCE(source=KEY), by_source.COLUMNS, (each.values() for each in own))
+    dated = [each | {"date": "2026-01-02"} for each in old]
+    monkeypatch.setattr(record, "read", lambda table, name: dated)
+    rows = verdicts.decided(KEY)
+    assert [(each["id"], each["verdict"], each["from"]) for each in rows] == [
+        *(("c-1", "reproduced", ""), ("c-2", "reproduced", "2026-01-02"), ("t 1", "not run", "")),
+        *(("t 2", "reproduced if rows: file", ""), ("c-3", "reproduced", "2026-01-02")),
+    ]
+    said = list(verdicts.statements([each for each in rows if each["section"] == "claims"], 80))
+    assert said[:3] == ["c-1: reproduced", "    it holds (figure 1)", "    because 1 < 2"]
+    assert "c-2: reproduced, recorded 2026-01-02" in said
+    lines = list(verdicts.numbers([each for each in rows if each["section"] == "published"]))
+    assert lines[0].split() == ["where", "method", "printed", "ours", "verdict"]
+    assert lines[2].split(maxsplit=4) == ["t/2", "m", "0.25", "0.25", "reproduced if rows: file"]

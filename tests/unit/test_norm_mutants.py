@@ -3,8 +3,8 @@
 import pytest
 import test_norm_draws as found_in_draws
 import test_norm_models as found
-from test_releasing_mutants import patched
 
+from dp_privacy.profiles import gaussian_profile
 from dp_release import contrasts, norm_draws, norm_models, norm_noise
 
 
@@ -25,82 +25,100 @@ def check_composition():
     found.test_a_pure_and_a_gaussian_release_together(0.65, 0.09, 1.0, 8.18219e-7)
 
 
-def check_rows():
-    found.test_rows_of_map_2_by_hand()
+def every_k(_):
+    return lambda k, singles, blocks: (1, 1)
 
 
-# Name -> the module, a string in its source, the replacement, and the check that must then fail.
+def without_signs(point):
+    return lambda *arguments: [abs(value) for value in point(*arguments)]
+
+
+def first_coordinates(point):
+    def moved(*arguments):
+        z = point(*arguments)
+        some = [value for value in z if value]
+        return some + [0] * (len(z) - len(some))
+
+    return moved
+
+
+def without_points(hiding):
+    return lambda moved, body, points, epsilon: hiding(moved, body, 0, epsilon)
+
+
+def half_moved(hiding):
+    return lambda moved, body, points, epsilon: hiding(moved / 2, body, points, epsilon)
+
+
+def tilt_not_rounded(output):
+    def free(problem, tilted, tolerance, epsilon):
+        return output(problem, tilted._replace(step=tilted.step - 300), tolerance, epsilon)
+
+    return free
+
+
+def error_once(output):
+    return lambda problem, tilted, tolerance, epsilon: output(
+        problem, tilted, tolerance / 2, epsilon
+    )
+
+
+def without_jacobian(_):
+    return lambda m, curvature: 2 * m
+
+
+def shift_once(pure_epsilon):
+    return lambda m, curvature: pure_epsilon(m, curvature) - m
+
+
+def more_than_its_share(by_norm):
+    return lambda kind, problem, which, u, epsilon, longest: by_norm(
+        kind, problem, which, u, epsilon * 3 / 2, longest
+    )
+
+
+def gaussian_for_nothing(_):
+    return lambda epsilon, mu, at: float(gaussian_profile(mu, at))
+
+
+def map_1(_):
+    return lambda schema: schema
+
+
+# Name -> module, name, function from the original to its replacement, and the check that must then fail.
 MUTANTS = {
-    "every k kept": (
-        *(norm_draws, "if stream.bernoulli(*kept(k, singles, blocks)):", "if True:"),
-        check_box,
-    ),
-    "one geometric number too few": (
-        *(norm_draws, "for _ in range(d + 1))\n        if", "for _ in range(d))\n        if"),
-        check_box,
-    ),
-    "signs of a block left out": (
-        *(norm_draws, "cut - before if stream.bits(1) else before - cut", "cut - before"),
-        check_law,
-    ),
-    "a block's coordinates in order": (
-        *(norm_draws, "left.pop(stream.below(len(left)))", "left.pop(0)"),
-        check_law,
-    ),
-    "a part's rounding left out": (
-        norm_noise,
-        "apart = moved / lattice.spacing(step) + points",
-        "apart = moved / lattice.spacing(step)",
-        found.check_output,
-    ),
-    "rounding of the tilt left out of the output noise": (
-        norm_noise,
-        "tilted.spacing * lattice.root(Fraction(problem.d))",
-        "0 * tilted.spacing * lattice.root(Fraction(problem.d))",
-        found.check_output,
-    ),
-    "solver's error counted once": (
-        *(norm_noise, "moved = 2 * Fraction(tolerance)", "moved = Fraction(tolerance)"),
-        found.check_output,
-    ),
-    "sensitivity of a matrix halved": (
-        *(norm_models, "hiding(2 * most * u**2 + 4", "hiding(most * u**2 + 4"),
-        found.check_matrices,
-    ),
+    "every k kept": (norm_draws, "kept", every_k, check_box),
+    "signs of a block left out": (norm_draws, "_in_cross", without_signs, check_law),
+    "a block's coordinates in order": (norm_draws, "_in_cross", first_coordinates, check_law),
+    "a part's rounding left out": (norm_noise, "hiding", without_points, found.check_output),
+    "the tilt's rounding left out": (norm_noise, "output", tilt_not_rounded, found.check_output),
+    "the solver's error counted once": (norm_noise, "output", error_once, found.check_output),
+    "a matrix's sensitivity halved": (norm_noise, "hiding", half_moved, found.check_matrices),
     "the Jacobian left out": (
-        norm_models,
-        "one = Fraction(pure_epsilon(m, _curvature(problem))) * (1 + CLOSE)",
-        "one = 2 * Fraction(m)",
-        found.check_threshold,
+        *(norm_models, "pure_epsilon"),
+        *(without_jacobian, found.check_threshold),
     ),
     "the record's shift counted once": (
-        norm_models,
-        "one = Fraction(pure_epsilon(m, _curvature(problem))) * (1 + CLOSE)",
-        "one = Fraction(pure_epsilon(m, _curvature(problem)) - m)",
-        found.check_exact_losses,
+        *(norm_models, "pure_epsilon"),
+        *(shift_once, found.check_exact_losses),
     ),
-    "the matrices' epsilon not subtracted": (
-        norm_models,
-        "left = certain - sum(map(Fraction, matrices.values()))",
-        "left = certain",
-        check_plans,
+    "matrices spend more than their share": (
+        *(norm_models, "_by_norm"),
+        *(more_than_its_share, check_plans),
     ),
-    "a Gaussian beside a pure release for nothing": (
-        *(norm_models, "return share * near + (1 - share) * far", "return float(gaussian_profile(mu, at))"),
-        check_composition,
+    "a pure release beside a Gaussian one for nothing": (
+        *(norm_models, "pure_and_gaussian"),
+        *(gaussian_for_nothing, check_composition),
     ),
-    "reference levels as in map 1": (
-        *(contrasts, "column._replace(reference=None)", "column._replace(reference=column.values[0])"),
-        check_rows,
-    ),
-}  # fmt: skip
+    "rows of map 1": (contrasts, "all_levels", map_1, found.test_rows_of_map_2_by_hand),
+}
 
 
 @pytest.mark.parametrize("name", list(MUTANTS))
 def test_a_fault_is_found(name):
-    module, old, new, check = MUTANTS[name]
+    module, attribute, fault, check = MUTANTS[name]
     with pytest.MonkeyPatch.context() as patch:
-        patched(module, old, new, patch)
+        patch.setattr(module, attribute, fault(getattr(module, attribute)))
         norm_models.pure_table.cache_clear(), norm_models.mixed_table.cache_clear()
         with pytest.raises((AssertionError, ValueError, RuntimeError)):
             check()

@@ -49,7 +49,7 @@ LOOKS = {
     "lasso_output_perturbation": ("lasso output perturbation, as run", "#D55E00", "X", "-"),
     "elastic_net_output_perturbation": ("elastic net output perturbation", "#CC79A7", ">", "-"),
     "gaussian_objective_perturbation": ("objective perturbation, Gaussian", "#D55E00", "*", "-"),
-    "knorm_objective_perturbation": ("objective perturbation, norm of a body", "#009E73", "P", "-"),
+    "knorm_objective_perturbation": ("objective perturbation, norm of a body", "#882255", ">", "-"),
     "output_perturbation_gaussian": ("output perturbation, Gaussian", "#0072B2", "<", "-"),
     "preconditioned_gd": ("preconditioned gradient descent", "#009E73", "d", "-"),
     "dp_newton": ("private Newton", "#CC79A7", "h", "-"),
@@ -66,7 +66,7 @@ LOOKS = {
     "counts_knorm_objective_perturbation": (
         "Poisson regression, norm of a body",
         "#332288",
-        "P",
+        ">",
         "-",
     ),
     "amp": ("AMP, as published", "#E69F00", "H", "-"),

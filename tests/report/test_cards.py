@@ -10,6 +10,8 @@ import pytest
 from dp_privacy.accounting import Guarantee, after_preparation
 from reporting import dots, ledger, readings, sources
 from study import facts, paths
+from study.configuration.experiment import Experiment
+from study.configuration.experiment_keys import Method
 from study.configuration.sources import experiment_files
 from study.configuration.validation import read_yaml
 from study.jobs.files import write_csv
@@ -86,13 +88,14 @@ def part(*cells, printed=()):
     printed: the methods with printed numbers; () for all.
     """
     methods = {
-        name: {"mechanism": name, "title": f"The {name}", "private": name != "plain"}
+        name: Method(mechanism=name, title=f"The {name}", private=name != "plain")
         for name, *_ in cells
     }
     frame = pd.DataFrame(cells, columns=["method", "epsilon_claimed", "epsilon_proven"])
-    published = {"table": {"rows": [{"method": name} for name in printed or methods]}}
-    values = {"published": published}
-    return SimpleNamespace(frame=frame, experiment=SimpleNamespace(methods=methods, values=values))
+    rows = [{"value": "0.1", "method": name} for name in printed or methods]
+    published = {"table": {"title": "Table", "values": "tables/table", "rows": rows}}
+    experiment = Experiment("e", {"methods": methods, "published": published})
+    return SimpleNamespace(frame=frame, experiment=experiment)
 
 
 def test_privacy_says_the_worst_of_every_private_method():
@@ -234,12 +237,13 @@ def test_a_refuted_variant_is_named_by_its_options():
 
 
 def test_readings_without_a_file_are_not_shown(project):
-    experiment = SimpleNamespace(folder="e", values={"published": {}})
+    experiment = Experiment("e", {"published": {}})
     assert readings.shown(experiment) is None
     row = dict.fromkeys(("section", "reading", "id", "concerned", "holds"), "")
     row |= {"section": "claims", "reading": "as_stated", "id": "c", "concerned": "yes"}
     write_csv(paths.READINGS(experiment="e"), list(row), [list((row | {"holds": "yes"}).values())])
-    experiment.readings = {"row_order": {"open": "which first?", "main": "as_drawn"}}
+    left_open = {"open": "which first?", "main": "as_drawn", "others": {"sorted": {}}}
+    experiment.readings = {"row_order": left_open}
     actual = readings.shown(experiment)
     assert actual["open"] == [("row order", "which first?", "as drawn")]
     ((reading, cells),) = actual["joint"]

@@ -20,14 +20,14 @@ def experiments(request):
 def way(experiment, label):
     """How a method's settings are chosen, its mechanism, and the grid of choices."""
     method = experiment.methods[label]
-    if method["lambda"] == "selected":
-        return "selected", method["options"]["of"], method["options"]["grid"]
-    if method["lambda"] == "searched":
-        search = experiment.searches[method["search"]]
-        chosen = "public" if search["rows"] == "public" else "void"
-        return chosen, method["mechanism"], search["grid"]
-    assert method["lambda"] != "tuned", "which would be a fifth way"
-    return "rule", method["mechanism"], None
+    if method.lambda_ == "selected":
+        return "selected", method.options["of"], method.options["grid"]
+    if method.lambda_ == "searched":
+        search = experiment.searches[method.search]
+        chosen = "public" if search.rows == "public" else "void"
+        return chosen, method.mechanism, search.grid
+    assert method.lambda_ != "tuned", "which would be a fifth way"
+    return "rule", method.mechanism, None
 
 
 def columns(experiment, sweep):
@@ -65,18 +65,18 @@ def test_what_results_changed_is_tuned_in_four_ways_too(experiments):
     tuned, mechanism = set(), MECHANISMS.__getitem__
     tuning = experiments["frontier_tuning"]
     for label, method in tuning.methods.items():
-        if method["private"] and way(tuning, label)[0] == "selected":
-            options = method["options"]
+        if method.private and way(tuning, label)[0] == "selected":
+            options = method.options
             first = {name: values[0] for name, values in options["grid"].items()}
             numbers = mechanism(options["of"]).takes_numbers(options["settings"] | first)
             tuned.add((options["of"], numbers))
     results = set()
     for experiment in own(experiments):
         members = {
-            label for family in (experiment.families or {}).values() for label in family["members"]
+            label for family in (experiment.families or {}).values() for label in family.members
         }
         for label, method in experiment.methods.items():
-            if method["private"] and (label in members or method.get("after_results")):
-                numbers = mechanism(method["mechanism"]).takes_numbers(method["options"])
-                results.add((method["mechanism"], numbers))
+            if method.private and (label in members or method.after_results):
+                numbers = mechanism(method.mechanism).takes_numbers(method.options)
+                results.add((method.mechanism, numbers))
     assert results and results <= tuned

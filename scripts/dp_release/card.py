@@ -90,7 +90,21 @@ def _odds(row):
 
 
 def labels(document: dict) -> dict[str, str]:
-    """Column -> words for it: those of the request, otherwise its name."""
+    """Column -> words for it: those of the request, otherwise its name.
+
+    Parameters
+    ----------
+    document : dict
+        `dp_release.files.Model.document`.
+
+    Returns
+    -------
+    dict
+
+    See Also
+    --------
+    dp_release.making.make : Its example uses `card`.
+    """
     stated = document.get("labels", {})
     words = {name: stated.get(name, name) for name in document["columns"]}
     for column in document["schema"]["columns"]:
@@ -247,6 +261,23 @@ def _worth(guarantee, others):
 def tradeoff(document: dict, false: float) -> float:
     """The largest share of true accusations at this share of false ones, by the profile in model.json.
 
+    Parameters
+    ----------
+    document : dict
+        `dp_release.files.Model.document`.
+    false : float
+        In [0, 1].
+
+    Returns
+    -------
+    float
+
+    See Also
+    --------
+    dp_release.making.make : Its example uses `card`.
+
+    Notes
+    -----
     Each point (epsilon, delta) of the profile holds in both directions, so it bounds the power by
     delta + e^epsilon false, and by 1 - (1 - false - delta)/e^epsilon.
     """

@@ -18,6 +18,7 @@ tanh, releases (10,000 of each side) and failure probability (5 %). Releases are
 
 import argparse
 import csv
+import importlib
 import importlib.util
 import itertools
 import math
@@ -90,7 +91,9 @@ class Marked:
 
 
 def dp_recorder(claim, sides):
-    from dp_recorder.auditing.audit_primitives import Auditor, audit_spec, ensure_equality
+    primitives = importlib.import_module("dp_recorder.auditing.audit_primitives")
+    Auditor, audit_spec = primitives.Auditor, primitives.audit_spec
+    ensure_equality = primitives.ensure_equality
 
     auditor = Auditor()
 
@@ -122,11 +125,15 @@ def dp_recorder(claim, sides):
 
 
 def dp_auditorium(claim, sides):
-    from dp_auditorium import privacy_test_runner
-    from dp_auditorium.configs import privacy_property as of
-    from dp_auditorium.configs import privacy_test_runner_config as configs
-    from dp_auditorium.configs import property_tester_config as testers
-    from dp_auditorium.testers import hockey_stick_tester as stick
+    names = (
+        "privacy_test_runner",
+        "configs.privacy_property",
+        "configs.privacy_test_runner_config",
+    )
+    names += ("configs.property_tester_config", "testers.hockey_stick_tester")
+    privacy_test_runner, of, configs, testers, stick = (
+        importlib.import_module(f"dp_auditorium.{name}") for name in names
+    )
 
     rng, start, tried = np.random.default_rng(0), time.monotonic(), 0
     candidates = itertools.chain([sides], small_pairs.fixed(claim.domain))

@@ -174,7 +174,7 @@ def test_new_records_are_read_like_those_of_a_fit(column):
     (column,) = estimator(columns={"x0": column})._columns(["x0"])
     model = estimator()
     schema = rows.Schema([column, rows.Category("target", ("no", "yes"))], "target")
-    model.model_, model.n_features_in_ = SimpleNamespace(schema=schema), 1
+    model.model_, model.n_features_in_ = SimpleNamespace(schema=schema, reads=schema), 1
     for X in (values, array_of(values)):
         actual = using.design(model.model_, model._cells(X)) * ROW
         assert (np.nan_to_num(actual) == V).all()

@@ -18,7 +18,7 @@ from dp_release import card, files, making, models, rows, using
 from dp_release.book import Book
 from project import ROOT
 from study import paths
-from study.configuration import releases, validation
+from study.configuration import releases
 
 OLD = ROOT / "tests/old_release"
 NAMES = ("ill", "days")
@@ -42,7 +42,6 @@ def study(tmp_path, monkeypatch):
     monkeypatch.setattr(Book, "begin", no_draw)
     monkeypatch.setattr(making, "guard", lambda: None)  # it would change this process
     monkeypatch.setattr(paths, "HOME", ROOT)
-    monkeypatch.setattr(validation, "SCHEMAS", ROOT / "workflow/schemas")
     monkeypatch.chdir(folder)
     return folder
 

@@ -6,14 +6,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from configured import entry
 from sources.einarsson_2018.figures import search_grid
 from study.configuration.cell import Cell
+from study.configuration.experiment_keys import Method
 
 EXPERIMENT = SimpleNamespace(
     name="study",
     methods={
-        "dp_sgd": {"mechanism": "dp_sgd", "title": "private"},
-        "sgd": {"mechanism": "sgd", "title": "plain"},
+        "dp_sgd": Method(mechanism="dp_sgd", title="private"),
+        "sgd": Method(mechanism="sgd", title="plain"),
     },
 )
 
@@ -40,7 +42,7 @@ def searches(tmp_path):
 
 
 def spec(**options):
-    return {"title": "A title", "options": {"x": "batch", "y": "lambda", "show": "wins"} | options}
+    return entry(options={"x": "batch", "y": "lambda", "show": "wins"} | options)
 
 
 @pytest.mark.parametrize("show", ["wins", "error_mean"])

@@ -8,6 +8,7 @@ import pytest
 import statsmodels.api as sm
 
 from analyses import designs, interval_coverage
+from configured import entry
 from plots import interval_curves as plots
 from study.data import units
 from study.jobs.files import write_json
@@ -28,7 +29,7 @@ def simulated(tmp_path):
             "train_sizes": train_sizes,
             "epsilons": [epsilon],
         }
-        spec = {"options": options | {"delta": 1e-6} | counts}
+        spec = entry(options=options | {"delta": 1e-6} | counts)
         analysis(SimpleNamespace(name="e"), spec, {}, 1, tmp_path / "out.csv")
         return pd.read_csv(tmp_path / "out.csv").set_index("method")
 
@@ -60,7 +61,7 @@ def survey(tmp_path, n=4000):
 def regression(tmp_path, **options):
     options = {"epsilons": [0.1, 8], "delta": 1e-6, "robust": True, "reference": {}} | options
     out, paths = tmp_path / "out.csv", {"d": tmp_path / "d.npz"}
-    interval_coverage.regression(SimpleNamespace(name="e"), {"options": options}, paths, 1, out)
+    interval_coverage.regression(SimpleNamespace(name="e"), entry(options=options), paths, 1, out)
     return pd.read_csv(out).set_index(["method", "coefficient"])
 
 
@@ -233,7 +234,7 @@ def test_the_figure_of_designs_shows_each_coefficient_and_flag(tmp_path):
     ]
     frame = pd.DataFrame(lines, columns=names).assign(method="noise_aware")
     frame.to_csv(tmp_path / "c.csv", index=False)
-    figure = plots.coverage_designs(None, {"title": "Coverage"}, tmp_path / "c.csv")
+    figure = plots.coverage_designs(None, entry(title="Coverage"), tmp_path / "c.csv")
     (axes,) = figure.axes
     hollow, full = (collection.get_offsets()[:, 0] for collection in axes.collections)
     assert sorted(hollow) == [0.99] and sorted(full) == [0.92, 0.94, 0.95]

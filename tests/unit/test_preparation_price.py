@@ -3,6 +3,7 @@ import math
 import pandas as pd
 import pytest
 
+from configured import entry
 from plots.kept_by_preparation import preparation_price as figure
 from study.configuration.experiment import Experiment, data_path
 from study.jobs.files import write_json
@@ -34,7 +35,7 @@ NOTHING = math.log(4) - 0.75 * math.log(3)
 
 
 def test_shares_are_of_the_first_preparation(draws):
-    spec = {"options": {"groups": {"g": ["a", "b"]}, "without": "plain"}}
+    spec = entry(options={"groups": {"g": ["a", "b"]}, "without": "plain"})
     columns, rows = preparation_price(None, spec, draws)
     first, second = (dict(zip(columns, row, strict=True)) for row in rows)
     whole = NOTHING - 0.4
@@ -53,11 +54,11 @@ def test_the_figure_draws_the_numbers_of_the_table(draws):
         name: {"mechanism": name, "private": name == "private"} for name in ("plain", "private")
     }
     experiment = Experiment("e", {"methods": methods, "folds": 2})
-    fig = figure(experiment, {"title": "t", "options": options}, draws)
+    fig = figure(experiment, entry(options=options), draws)
     (axes,) = fig.axes
     assert axes.get_title(loc="left") == "The title"
     assert [label.get_text() for label in axes.get_yticklabels()] == ["one", "two"]
-    _, rows = preparation_price(None, {"options": options}, draws)
+    _, rows = preparation_price(None, entry(options=options), draws)
     drawn = [line.get_xydata() for line in axes.lines if line.get_marker() in ("o", "s")]
     points = [xy[0] for xy in drawn if len(xy)]
     marks = sorted((x, round(y)) for x, y in points)
@@ -70,4 +71,4 @@ def test_the_figure_draws_the_numbers_of_the_table(draws):
     assert lows == pytest.approx(sorted(100 * row[7] for row in rows))
     options["ways"] = ["one"]
     with pytest.raises(ValueError, match="'The title' has not as many"):
-        figure(experiment, {"title": "t", "options": options}, draws)
+        figure(experiment, entry(options=options), draws)

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from matplotlib.colors import to_hex
 
+from configured import entry
 from plots import style
 from plots.curves import epsilon_curve, learning_curve, tuning_curve
 from plots.relations import OTHERS, Curves, Scales, relation
@@ -14,13 +15,12 @@ from sources.einarsson_2018.figures import epsilon_family, proven_curve
 from sources.hoseinpour_2023.figures import PRETRAINED, pretraining
 from study import facts
 from study.configuration import printed_values
+from study.configuration.experiment_keys import Method
 
 GREY = OTHERS["color"].lower()
 NAMES = ["nonprivate", "output_perturbation", "objective_perturbation", "dp_sgd", "adassp"]
 NAMES += ["posterior_sampling"]
-METHODS = {
-    name: {"mechanism": name, "private": name != "nonprivate", "options": {}} for name in NAMES
-}
+METHODS = {name: Method(mechanism=name, private=name != "nonprivate") for name in NAMES}
 EXPERIMENT = SimpleNamespace(
     name="study",
     methods=METHODS,
@@ -30,14 +30,14 @@ EXPERIMENT = SimpleNamespace(
     repeated=lambda count: "data sets",
 )
 OPTIONS = {"log_size": False, "log_epsilon": False, "log_error": False, "published": None}
-SPEC = {"title": "A title", "options": OPTIONS}
+SPEC = entry(title="A title", options=OPTIONS)
 
 
 def cells(methods, along, values):
     rng = np.random.default_rng(1)
     rows = []
     for method in methods:
-        for value in values if METHODS[method]["private"] or along != "epsilon" else [np.inf]:
+        for value in values if METHODS[method].private or along != "epsilon" else [np.inf]:
             mean, below, above = rng.uniform(0.2, 0.4), rng.uniform(0, 0.1), rng.uniform(0, 0.3)
             row = {"method": method, "dataset": "data", "train_size": 100, "epsilon": 1.0}
             row |= {along: value, "error_mean": mean, "folds": 5, "restarts": 3, "status": "ok"}
@@ -116,7 +116,7 @@ def family(methods, epsilons, **options):
         parts[-1][columns] *= 1 + value  # no two curves are equal
     options = {"log": False, "show": "error"} | options
     frame = pd.concat(parts, ignore_index=True)
-    return frame, epsilon_family(EXPERIMENT, SPEC | {"options": options}, frame)
+    return frame, epsilon_family(EXPERIMENT, SPEC.but(options=options), frame)
 
 
 @pytest.mark.parametrize("show", ["error", "width"])
@@ -179,13 +179,13 @@ def test_training_accuracy_has_the_bands_of_single_draws():
     )
     names = {"private": "private", "plain": "without", "public": "public rows alone"}
     methods = {
-        method: {"mechanism": "m", "private": method == "private", "options": {}, "title": title}
+        method: Method(mechanism="m", private=method == "private", title=title)
         for method, title in names.items()
     }
     options = {"plain": ["plain"], "pretrained": ["private"], "published": None}
     options |= {"public_only": "public", "converged": None}
     experiment = SimpleNamespace(**vars(EXPERIMENT) | {"methods": methods})
-    (axes,) = pretraining(experiment, SPEC | {"options": options}, frame).axes
+    (axes,) = pretraining(experiment, SPEC.but(options=options), frame).axes
     private = [errors["private", epsilon] for epsilon in (0.1, 1.0)]
     mean = [100 * (1 - each.mean()) for each in private]
     low, high = (
@@ -203,7 +203,7 @@ def test_training_accuracy_has_the_bands_of_single_draws():
 def test_a_few_curves_are_named_at_their_ends_and_no_two_names_touch():
     frame = cells(NAMES[:3], "train_size", [100, 200])
     frame["error_mean"] = 0.2
-    (axes,) = learning_curve(EXPERIMENT, SPEC | {"options": OPTIONS}, frame).axes
+    (axes,) = learning_curve(EXPERIMENT, SPEC.but(options=OPTIONS), frame).axes
     assert len(axes.texts) == 3 and not axes.get_legend().get_texts()
     places = sorted(text.get_position()[1] for text in axes.texts)
     assert min(np.diff(places)) > 0.05 and places[0] >= 0 and places[-1] <= 1
@@ -245,7 +245,7 @@ def test_printed_values_stand_with_their_spread(monkeypatch, draw, along):
     source = facts.Source("s", "S", {"settings": {"axis": [0.1, 0.6]}})
     monkeypatch.setattr("study.facts.read", lambda key: source)
     frame = cells([method], along, [100, 200] if along == "train_size" else [0.1, 1.0])
-    spec = SPEC | {"options": OPTIONS | {"published": "t", "printed_axis": "settings/axis"}}
+    spec = SPEC.but(options=OPTIONS | {"published": "t", "printed_axis": "settings/axis"})
     experiment = SimpleNamespace(**vars(EXPERIMENT) | {"source": "s"})
     (axes,) = draw(experiment, spec, frame).axes
     (bar,) = axes.containers

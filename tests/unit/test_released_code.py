@@ -8,6 +8,7 @@ import pytest
 from scipy.stats import t
 
 from analyses.released_code import released_code
+from configured import entry
 from study.configuration import config
 from tables.medians import medians
 from tables.released_code import SHOWN
@@ -62,7 +63,7 @@ def test_medians_count_refusals_apart():
             rows.append((fold, restart, status, rng.normal() if status == "ok" else -1e9))
     draws = pd.DataFrame(rows, columns=["fold", "restart", "status", "r2"])
     draws = draws.assign(dataset="d", method="m", train_size=10, epsilon=1.0, replicate=draws.fold)
-    columns, (row,) = medians(SimpleNamespace(), {"options": {"metric": "r2"}}, draws)
+    columns, (row,) = medians(SimpleNamespace(), entry(options={"metric": "r2"}), draws)
     row = dict(zip(columns, row, strict=True))
     assert (row["draws"], row["refused"], row["failed"]) == (24, 4, 1)
     by_fold = [draws.r2[(draws.fold == k) & (draws.status == "ok")].median() for k in range(4)]
@@ -70,5 +71,5 @@ def test_medians_count_refusals_apart():
     half = t.ppf(0.975, 3) * np.std(by_fold, ddof=1) / 2
     assert row["r2_median"] - row["r2_median_low"] == pytest.approx(half)
     nothing = draws.assign(status="refused")
-    _, (row,) = medians(SimpleNamespace(), {"options": {"metric": "r2"}}, nothing)
+    _, (row,) = medians(SimpleNamespace(), entry(options={"metric": "r2"}), nothing)
     assert math.isnan(row[4]) and row[-2:] == (24, 0)

@@ -83,6 +83,7 @@ class LogitWithErrorsReleased(Mechanism):
         n, d = X.shape
         scale = 2 * p.bound * classical(p.epsilon, p.delta) / (n * p.lam)
         weights, info = minimise(X, y, p.lam, linear=gaussian(d, scale, draws, rng), tolerance=1e-8)
+        weights = np.where((info["status"] == "ok")[:, None], weights, 0.0)
         share = 1 / (1 + np.exp(np.clip(-weights @ X.T, -700, 700)))
         information = np.einsum("ri,ij,ik->rjk", share * (1 - share), X, X) / n + p.lam * np.eye(d)
         errors = np.sqrt(np.diagonal(np.linalg.inv(information), axis1=1, axis2=2))

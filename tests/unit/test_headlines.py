@@ -1,13 +1,11 @@
 """Tests the findings of the first screens: their numbers, sentences and pictures."""
 
-import json
 import math
 
 import matplotlib.pyplot as plt
 import pytest
 
 from plots import headlines as pictures
-from project import ROOT
 from reporting import headlines
 from study import paths
 from study.jobs.files import write_csv
@@ -151,11 +149,3 @@ def test_pictures_show_every_number():
     plt.close(figure)
     for empty in (pictures.keeps([], {}), pictures.holds([]), pictures.leaks([])):
         plt.close(empty)
-
-
-def test_readme_says_what_a_run_found():
-    numbers = json.loads((ROOT / "workflow/report/headlines.json").read_text(encoding="utf-8"))
-    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
-    for name, sentence in headlines.sentences(numbers).items():
-        assert " ".join(sentence.split()) in readme, name
-        assert f"workflow/report/{name}.png" in readme

@@ -13,7 +13,10 @@ from study.jobs.files import read_csv, read_json
 
 NOUNS = {"classes": "To learn two classes", "numbers": "To learn a number"}
 # The mechanisms that a release can use: `dp_release.request.METHODS`, which the page does not import.
-RELEASED = ("noise_aware_logistic", "noise_aware_log_cosh", "gaussian_objective_perturbation")
+RELEASED = (
+    *("noise_aware_logistic", "noise_aware_log_cosh", "gaussian_objective_perturbation"),
+    "knorm_objective_perturbation",
+)
 TABLE = ("regime", "task", "adjacency", "experiment")  # columns that identify a table
 FEW = 2  # with at most this many data sets, no interval is shown
 # Columns that the form needs for every method.

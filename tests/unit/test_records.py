@@ -78,7 +78,7 @@ def test_real_cells_in_the_default_folder_are_named_once_with_a_command(folder, 
 
 
 def test_each_shipped_overlay_has_a_folder_of_its_own():
-    folders = {name: configured(name)[0]["results"] for name in ("real", "full", "smoke")}
+    folders = {name: configured(name)[0].results for name in ("real", "full", "smoke")}
     assert folders == {name: f"results-{name}" for name in folders}
 
 

@@ -722,7 +722,7 @@ def test_what_rows_hold_changes_no_message(table):
             make(table, REQUEST._replace(name="second"))
         messages.add(str(error.value))
         assert events(table) == before
-    assert messages <= {making.OTHER_COUNT, "the file's first line is no header of column names"}
+    assert messages <= {making.OTHER_COUNT, "the line is no header of column names"}
 
 
 @pytest.mark.parametrize("where", ["dp_release.rows.Schema.rows", "dp_release.models.release"])

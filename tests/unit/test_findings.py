@@ -60,7 +60,9 @@ def test_there_are_three_sentences_at_most_and_recommendations_are_first(monkeyp
     write_csv(
         paths.VERDICTS(experiment="a", section="claims"), ("verdict",), [[verdicts.UNDECIDED]]
     )
-    assert findings.findings([experiment("a", claims=["x"])], {paths.REPORT()}) == [
+    assert findings.findings(
+        [experiment("a", claims={"x": {"not_tested": "because"}})], {paths.REPORT()}
+    ) == [
         "To learn two classes: the best. It loses 1 %.",
         "To learn a number: the best. It loses 1 %.",
         "Of 1 values, claims and defects: 1 undecided.",

@@ -235,7 +235,14 @@ class Plan(NamedTuple):
         result = self.linearised(release.floats("weights"), hessian, own, scores)
         return result._replace(unresolved=result.covariance) if vague else result
 
-    def linearised(self, weights, hessian, own, scores=None, **more) -> norm_tables.Described:
+    def linearised(
+        self,
+        weights: np.ndarray,
+        hessian: np.ndarray,
+        own: norm_tables.Entries,
+        scores: np.ndarray | None = None,
+        **more: float,
+    ) -> norm_tables.Described:
         """`norm_tables.linearised` for this plan. own: `noise_of` the Hessian."""
         level = None
         if not self.problem.loss.residual:
@@ -617,7 +624,15 @@ class Choice(NamedTuple):
     why: str
 
 
-def table(n, body, u, epsilon, delta, loss="logistic", robust=False) -> Choice:
+def table(
+    n: int,
+    body: Body,
+    u: Fraction,
+    epsilon: float,
+    delta: float,
+    loss: losses.Loss = "logistic",
+    robust: bool = False,
+) -> Choice:
     """The pure table, unless a delta makes intervals narrower by more than `NO_WIDER`."""
     pure, refused = None, ""
     try:

@@ -166,6 +166,8 @@ def test_the_lines_say_what_a_release_lacks_of_the_first_method(opened):
          f"0.1 and radius 5\nmethod: {TILT}\n"),
         (TILT, "classes", rule | {"adjacency": "replace-one"}, f"\nmethod: {TILT}\n"),
         (TILT, "numbers", rule | {"loss": {"log_cosh": {"tau": 0.25}}}, f"\nmethod: {TILT}\n"),
+        ("knorm_objective_perturbation", "classes", rule, "\nlaw: pure\n"
+         "method: knorm_objective_perturbation\n"),
     ]  # fmt: skip
     for mechanism, task, options, expected in cases:
         row = answer(mechanism, 0.5, task=task, dataset="small", options=json.dumps(options))

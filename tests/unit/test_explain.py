@@ -57,9 +57,19 @@ def test_every_place_of_a_result_is_explained():
 
 NAMED = [
     (path, match[1])
-    for folder in ("config", "workflow/template")
-    for path in sorted((ROOT / folder).rglob("*.yaml"))
+    for path in sorted((ROOT / "config").rglob("*.yaml"))
     if (match := re.match(r"# yaml-language-server: \$schema=(.*)\n", path.read_text()))
+]
+# Users copy the template to places from where no relative path leads to a schema.
+TEMPLATE = {
+    "audit": "audit",
+    "datasets": "datasets",
+    "experiments/my_study": "experiment",
+    "releases/affairs": "release",
+}
+NAMED += [
+    (ROOT / f"workflow/template/config/{name}.yaml", ROOT / f"workflow/schemas/{kind}.schema.json")
+    for name, kind in TEMPLATE.items()
 ]
 
 

@@ -1,12 +1,11 @@
 """At its end, a run says what it has found, in at most three sentences."""
 
-from types import SimpleNamespace
-
 import pytest
 
 from checks import verdicts
 from reporting import findings
 from study import paths
+from study.configuration.experiment import Experiment
 from study.jobs.files import write_csv
 
 
@@ -17,7 +16,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def experiment(name, **values):
-    return SimpleNamespace(name=name, folder=name, values=values)
+    return Experiment(name, {"published": {}, "claims": {}, "defects": {}} | values)
 
 
 def test_verdicts_are_counted_over_the_experiments_of_full_size():
@@ -27,9 +26,10 @@ def test_verdicts_are_counted_over_the_experiments_of_full_size():
         write_csv(published, ("verdict",), [[word] for word in words])
     claims = paths.VERDICTS(experiment="a", section="claims")
     write_csv(claims, ("verdict",), [[verdicts.UNDECIDED]])
+    published = {"x": {"title": "x", "values": "tables/x", "rows": [{"value": "v"}]}}
     asked = [
-        experiment("a", published=["x"], claims=["y"]),
-        experiment("b", published=["x"], smaller=["z"]),
+        experiment("a", published=published, claims={"y": {"not_tested": "because"}}),
+        experiment("b", published=published, smaller=["z"]),
     ]
     expected = "Of 4 values, claims and defects: 2 as stated, 1 under a reading, 1 undecided."
     assert findings.findings(asked, set()) == [expected]
@@ -60,7 +60,9 @@ def test_there_are_three_sentences_at_most_and_recommendations_are_first(monkeyp
     write_csv(
         paths.VERDICTS(experiment="a", section="claims"), ("verdict",), [[verdicts.UNDECIDED]]
     )
-    assert findings.findings([experiment("a", claims=["x"])], {paths.REPORT()}) == [
+    assert findings.findings(
+        [experiment("a", claims={"x": {"not_tested": "because"}})], {paths.REPORT()}
+    ) == [
         "To learn two classes: the best. It loses 1 %.",
         "To learn a number: the best. It loses 1 %.",
         "Of 1 values, claims and defects: 1 undecided.",

@@ -276,6 +276,7 @@ def test_settings_searched_on_public_rows(tmp_path):
     meta = {"bound": 1.0, "columns": ["a", "b", "c"]}
     (tmp_path / "data.json").write_text(json.dumps(meta))
     entry = {"grid": {"radius": [20.0, 0.01]}, "folds": 3, "rows": "public", "by": "bounded_loss"}
+    entry["method"] = "m"
     command = [
         *(sys.executable, "scripts/job.py", "search", "--data", tmp_path / "data.npz"),
         *("--meta", tmp_path / "data.json", "--experiment", "e", "--dataset", "d"),

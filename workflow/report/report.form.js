@@ -53,6 +53,9 @@ function choose(questions, asked) {
 // The method with intervals replaces any that cannot be released.
 const WITH_INTERVALS = { classes: "noise_aware_logistic", numbers: "noise_aware_log_cosh" };
 
+// Releases whose noise has a norm's law spend no delta.
+const PURE = ["knorm_objective_perturbation"];
+
 // What the release lacks of the first method, as a comment.
 function lacking(first) {
   if (!first) return "";
@@ -61,6 +64,7 @@ function lacking(first) {
 }
 
 function lines(asked, first) {
+  const method = first && first.lacks !== null ? first.mechanism : WITH_INTERVALS[asked.task];
   const delta = `1.0e-${Math.max(6, Math.ceil(Math.log10(asked.rows)) + 2)}`;
   return `# config/releases/my_model.yaml of a study: cp -r "$DP_HOME/workflow/template" ../my_study
 title: "What is learnt"
@@ -70,8 +74,8 @@ unit: one row is one person
 book: /secure/my_rows.book     # keeps what is spent
 budget: {epsilon: ${asked.epsilon}, delta: ${delta}}
 epsilon: ${asked.epsilon}
-delta: ${delta}
-${lacking(first)}method: ${first && first.lacks !== null ? first.mechanism : WITH_INTERVALS[asked.task]}
+${PURE.includes(method) ? "law: pure" : `delta: ${delta}`}
+${lacking(first)}method: ${method}
 premise: chosen without these rows
 
 python "$DP_HOME/scripts/tools/release.py" preview my_model   # for your eyes only

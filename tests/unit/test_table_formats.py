@@ -519,7 +519,7 @@ def test_new_rows_are_read_in_the_format_of_the_model():
 
     def model(format):
         schema = rows.Schema(columns, "ill", format)
-        return files.Model({}, schema, weights, weights, ["not ja", "ja"], None)
+        return files.Model({}, schema, weights, weights, ["not ja", "ja"], None, schema)
 
     expected = list(using.of_file(model(Format()), written().encode()))
     assert len(expected) == N + 1 and all(label for label, _ in expected)

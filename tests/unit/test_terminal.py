@@ -10,6 +10,7 @@ from snakemake.logging import LogEvent
 
 from reporting import forecast, terminal
 from study import paths
+from study.configuration.experiment import Experiment
 
 
 @pytest.fixture
@@ -94,7 +95,9 @@ def test_a_failure_is_shown_with_the_last_lines_of_its_log(shown, tmp_path):
 def test_every_job_has_expected_seconds():
     rows = [{"rule": "run", "experiment": "e", "jobs": 1, "work": 1000, "cpu_seconds": 1.05}]
     cell = paths.RUN(experiment="e", dataset="d", method="m", size=500, epsilon=1)
-    values = {"e": {"methods": {"m": {}}, "folds": 5, "restarts": 2}}
+    method = {"mechanism": "output_perturbation", "private": True}
+    stated = {"methods": {"m": method}, "folds": 5, "restarts": 2}
+    values = {"e": Experiment("e", stated)}
     outputs = {7: ("run", cell), 8: ("all", None), 9: ("download", "data/raw/a.csv")}
     seconds = forecast.seconds(outputs, values, rows)
     # 500 rows x 5 folds x 2 draws are five times the recorded work, besides the start of a job.

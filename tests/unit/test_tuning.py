@@ -96,10 +96,11 @@ def test_settings_that_results_changed_are_taken_as_public(monkeypatch):
     meta = {"bound": 1.0, "columns": ["a", "b", "c"], "private_rows": []}
     monkeypatch.setattr(guarantees, "read_json", lambda name: meta)
     cell = Cell("d", "output_perturbation", 300, 1.0)
-    [(label, method)] = ONE_METHOD.methods.items()
+    settings = ONE_METHOD.settings()
+    [(label, method)] = settings["methods"].items()
     for changed in ({}, {"after_results": True}):
         stated = {label: method | {"lambda": 0.1} | changed}
-        experiment = Experiment("e", ONE_METHOD.values | {"methods": stated})
+        experiment = Experiment("e", settings | {"methods": stated})
         _, _, guarantee = guarantees.Guarantees(experiment).of(cell)
         assert guarantee.epsilon == 1.0
         assert ("changed after results had been seen" in guarantee.reason) == bool(changed)

@@ -20,6 +20,7 @@ OUTCOMES = {
     "open": ("#CCCCCC", "open"),
 }
 SHOWN = 15  # number of forms
+FAR = 1000.0  # multiples of the claim up to which bars are drawn
 HELD, RELEASED, OTHERS, FOUND = "#56B4E9", "#D55E00", "#E69F00", "#000000"
 
 
@@ -132,16 +133,19 @@ def leaks(forms):
         return (form["proven"], form["attacked"] or 0)
 
     shown = sorted(forms, key=order, reverse=True)[:SHOWN]
-    finite = [x for f in shown for x in (f["proven"], f["attacked"]) if x and x < math.inf]
-    high = 4 * max(finite, default=10)
+    attacked = [form["attacked"] for form in shown if form["attacked"]]
+    finite = [form["proven"] for form in shown if form["proven"] < math.inf]
+    # At a tiny epsilon a proof may be far beyond all others: its bar is cut, with its number beside it.
+    high = min(4 * max((*attacked, *finite), default=10), max(4 * max(attacked, default=1), FAR))
     fig, axes = style.figure(WIDTH, 1.4 + 0.22 * len(shown))
     for y, form in enumerate(reversed(shown)):
         colour = RELEASED if form["released"] else OTHERS
-        bounded = form["proven"] < math.inf
-        axes.barh(y, (form["proven"] if bounded else high) - 1, left=1, height=0.62, color=colour)
-        if not bounded:
+        cut = form["proven"] > high
+        axes.barh(y, (high if cut else form["proven"]) - 1, left=1, height=0.62, color=colour)
+        if cut:
+            said = "no bound" if form["proven"] == math.inf else f"{form['proven']:,.0f}x"
             place = axes.get_yaxis_transform()
-            axes.text(1.01, y, "no bound", va="center", fontsize=7, transform=place)
+            axes.text(1.01, y, said, va="center", fontsize=7, transform=place)
         if form["attacked"] and form["attacked"] > 1:
             axes.plot(form["attacked"], y, "D", color=FOUND, markersize=5, markeredgecolor="white")
     axes.set_xscale("log")

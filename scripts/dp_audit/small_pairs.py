@@ -111,7 +111,7 @@ class Search:
 
     def __init__(self, domain: Domain, rng: np.random.Generator) -> None:
         self.domain, self.rng, self.worst, self.count = domain, rng, None, 0
-        self.choices = CHOICES
+        self.choices = dict(CHOICES)
         if domain.missing:  # on one side: two missing records are equal
             self.choices = CHOICES | {"second": (*RECORDS, "missing")}
         if domain.rows is not None:

@@ -30,4 +30,4 @@ def test_reported_faults_are_found(claim):
 @pytest.mark.slow
 @pytest.mark.parametrize("claim", claims.SOUND, ids=lambda claim: claim.name)
 def test_sound_programs_are_not_accused(claim):
-    assert not fault(claim, 30)
+    assert not fault(claim, 10)

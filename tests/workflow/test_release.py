@@ -115,7 +115,7 @@ def test_the_printed_request_for_own_rows_is_forecast_previewed_made_and_used(tm
     """The guides' data set, request and commands work with the rows in another folder."""
     guides = ROOT / "workflow/guides"
     text = (guides / "release_a_model.md").read_text(encoding="utf-8")
-    data, request = re.findall(r"^```yaml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    data, request, *_ = re.findall(r"^```yaml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     blocks = re.findall(r"((?:^    .*\n)+)", text, re.MULTILINE)
     (commands,) = (block for block in blocks if "preview readmission" in block)
     forecasts = re.findall(
@@ -131,15 +131,17 @@ def test_the_printed_request_for_own_rows_is_forecast_previewed_made_and_used(tm
     request = request.replace("/secure", str(secure))
     (folder / "config/releases/readmission.yaml").write_text(request)
     rng = np.random.default_rng(1)
-    lines = ["patient,age,visits,sex,ward,readmitted"]
+    lines = ["patient;age;visits;sex;ward;readmitted"]
     for k, age in enumerate(rng.integers(18, 99, 3000)):
-        visits = "" if k % 50 == 0 else min(rng.poisson(4), 20)
+        visits = ("", -9)[k % 100 == 0] if k % 50 == 0 else min(rng.poisson(4), 20)
         label = "yes" if rng.random() < age / 120 else "no"
-        lines.append(f"{k},{age},{visits},{'female' if k % 2 else 'male'},surgery,{label}")
+        sex = "female" if k % 2 else "male"
+        lines.append(f"{k};{age},0;{visits};{sex};surgery;{label}")
     (secure / "clinic.csv").write_text("\n".join(lines) + "\n")
     # The key is secret, so each run draws different noise. Both predictions are eight standard
     # deviations of the noise from the threshold.
-    (folder / "new.csv").write_text("ward,age,visits,sex\nsurgery,20,1,male\nsurgery,95,1,female\n")
+    new = "ward;age;visits;sex\nsurgery;20,0;1;male\nsurgery;95;1;female\n"
+    (folder / "new.csv").write_text(new)
     printed = run(folder, "bash", "-ec", "".join(forecasts) + commands)
     assert printed.count("On simulated rows, at epsilon") == 4
     assert "visits: 60 cells are missing, replaced" in printed

@@ -76,6 +76,8 @@ def fetch(wanted, out, mirrors=()):
             part.unlink(missing_ok=True)
             problems.append((place, problem))
         except _Unusable as problem:
+            if part.exists() and part.stat().st_size == 0:  # of a server that did not answer
+                part.unlink()
             problems.append((place, problem))
         except OSError as error:
             part.unlink(missing_ok=True)

@@ -11,7 +11,10 @@ from study import paths
 from study.configuration.config import ConfigError, read_yaml
 
 # Rules whose job writes all of the rule's files in a folder.
-ONE_PER_FOLDER = ("provenance", "report", "ledger", "exact_losses", "spending", "recommendations")
+ONE_PER_FOLDER = (
+    *("provenance", "report", "ledger", "exact_losses", "spending", "recommendations"),
+    "headlines",
+)
 
 
 class Planned(NamedTuple):

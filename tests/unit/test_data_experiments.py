@@ -60,7 +60,7 @@ def downloads(*overlays):
         if file["urls"][0].startswith("installed:")
     }
     needed = {}
-    for name in values["experiments"]:
+    for name in values.experiments:
         sources = [datasets[dataset]["source"] for dataset in experiments[name].datasets]
         needed[name] = {
             p for source in sources for p in origins.source_files(source).values()

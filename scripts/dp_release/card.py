@@ -17,18 +17,12 @@ from dp_release import files, holdout
 from dp_release.persons import PEOPLE
 from dp_release.request import PUBLIC_EXAMPLE
 
-__all__ = ["card", "labels", "table_csv", "tradeoff"]
+__all__ = ["card", "table_csv"]
 
 COLUMNS = ("column", "estimate", "standard_error", "low", "high", "p_value", "says")
 ODDS = ("odds_ratio", "odds_low", "odds_high")
 ALSO = ("label", "unit", "epsilon", "rows")
-SHARES = (
-    0.01,
-    0.05,
-    0.1,
-    0.25,
-    0.5,
-)  # of false accusations, for which the card states an attack's power
+SHARES = (0.01, 0.05, 0.1, 0.25, 0.5)  # of false accusations, for which the card states the power
 GROUPS = (2, 3, 4, 5, 10)  # rows per person for which the card states the guarantee
 ENDS = (("low", "high"), ("least", "most"))  # of bounds that were found
 KINDS = {"logistic": "logistic regression", "log_cosh": "robust linear regression (log-cosh loss)"}
@@ -90,21 +84,7 @@ def _odds(row):
 
 
 def labels(document: dict) -> dict[str, str]:
-    """Column -> words for it: those of the request, otherwise its name.
-
-    Parameters
-    ----------
-    document : dict
-        `dp_release.files.Model.document`.
-
-    Returns
-    -------
-    dict
-
-    See Also
-    --------
-    dp_release.making.make : Its example uses `card`.
-    """
+    """Column -> words for it: those of the request, otherwise its name."""
     stated = document.get("labels", {})
     words = {name: stated.get(name, name) for name in document["columns"]}
     for column in document["schema"]["columns"]:
@@ -171,9 +151,8 @@ def card(document: dict) -> str:
         measured = document["holdout"]
         once = _one(document) == "person" and document["person"]["count"] == PEOPLE
         most = measured["people"] if once else measured["rows"]
-        held = measured | {
-            "records": min(measured["records"], most)
-        }  # the noisy count may exceed it
+        # The noisy count may exceed it.
+        held = measured | {"records": min(measured["records"], most)}
         told = holdout.said(document | {"holdout": held})
         parts += ["## Measured on rows that were held out", told]
     parts += [
@@ -261,23 +240,6 @@ def _worth(guarantee, others):
 def tradeoff(document: dict, false: float) -> float:
     """The largest share of true accusations at this share of false ones, by the profile in model.json.
 
-    Parameters
-    ----------
-    document : dict
-        `dp_release.files.Model.document`.
-    false : float
-        In [0, 1].
-
-    Returns
-    -------
-    float
-
-    See Also
-    --------
-    dp_release.making.make : Its example uses `card`.
-
-    Notes
-    -----
     Each point (epsilon, delta) of the profile holds in both directions, so it bounds the power by
     delta + e^epsilon false, and by 1 - (1 - false - delta)/e^epsilon.
     """

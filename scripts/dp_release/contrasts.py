@@ -84,6 +84,21 @@ def body(schema: rows.Schema) -> Body:
     return Body(schema.d, tuple(blocks))
 
 
+def of_number(column: rows.Number, a: float) -> tuple[float, float]:
+    """(factor, offset) of a column in a row, where a number x is a (2 x - low - high)/(high - low)."""
+    low, high = (Fraction(str(value)) for value in (column.low, column.high))
+    return a * float(2 / (high - low)), -a * float((low + high) / (high - low))
+
+
+def in_units_of_target(schema: rows.Schema, T: np.ndarray, shift: np.ndarray) -> None:
+    """Change (T, shift) in place from scores s to l + (h - l)(s + 1)/2, if the target is a number."""
+    if schema.numbers:
+        target = schema.columns[schema.target]
+        low, high = (Fraction(str(value)) for value in (target.low, target.high))
+        T *= float((high - low) / 2)
+        shift[-1] = float((high + low) / 2)
+
+
 def own_units(stated: rows.Schema, levels: rows.Schema) -> tuple[np.ndarray, np.ndarray]:
     """(T, shift) such that T weights + shift are the coefficients of `stated`, in the columns' own units.
 
@@ -95,9 +110,7 @@ def own_units(stated: rows.Schema, levels: rows.Schema) -> tuple[np.ndarray, np.
     for k in stated.used:
         column = stated.columns[k]
         if isinstance(column, rows.Number):
-            low, high = (Fraction(str(value)) for value in (column.low, column.high))
-            T[i, j] = a * float(2 / (high - low))
-            T[-1, j] = -a * float((low + high) / (high - low))
+            T[i, j], T[-1, j] = of_number(column, a)
             i, j = i + 1, j + 1
             continue
         reference = j + column.values.index(column.reference)
@@ -110,11 +123,7 @@ def own_units(stated: rows.Schema, levels: rows.Schema) -> tuple[np.ndarray, np.
         j += len(column.values)
     if levels.constant is not None:
         T[-1, levels.constant] = a
-    if stated.numbers:
-        target = stated.columns[stated.target]
-        low, high = (Fraction(str(value)) for value in (target.low, target.high))
-        T *= float((high - low) / 2)
-        shift[-1] = float((high + low) / 2)
+    in_units_of_target(stated, T, shift)
     return T, shift
 
 

@@ -53,7 +53,6 @@ have other columns than the table and the coefficients, and there are further ke
 
 import json
 import math
-from fractions import Fraction
 from pathlib import Path
 from typing import NamedTuple
 
@@ -353,17 +352,11 @@ def own_units(schema: rows.Schema) -> tuple[np.ndarray, np.ndarray]:
         if k == schema.target or isinstance(column, rows.Unused):
             continue
         if isinstance(column, rows.Number):
-            low, high = (Fraction(str(value)) for value in (column.low, column.high))
-            T[j, j] = a * float(2 / (high - low))
-            T[-1, j] = -a * float((low + high) / (high - low))
+            T[j, j], T[-1, j] = contrasts.of_number(column, a)
             j += 1
         else:
             j += len(column.values) - (column.reference is not None)
-    if schema.numbers:
-        target = schema.columns[schema.target]
-        low, high = (Fraction(str(value)) for value in (target.low, target.high))
-        T *= float((high - low) / 2)
-        shift[-1] = float((high + low) / 2)
+    contrasts.in_units_of_target(schema, T, shift)
     return T, shift
 
 

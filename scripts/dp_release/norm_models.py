@@ -420,6 +420,15 @@ def beside(loss: losses.Loss, robust: bool) -> tuple[str, ...]:
     return (statistics.HESSIAN, statistics.SCORES)[: 1 + robust]
 
 
+def _shares(share, known, kinds, what):
+    """The shares to try: the stated one, or those known that leave something for the tilt."""
+    if share is None:
+        return [each for each in known if each * len(kinds) < 0.95]
+    if not 0 < share * len(kinds) < 1:
+        raise Refused(f"the shares of {what} leave nothing for the tilt: make them smaller")
+    return [share]
+
+
 @lru_cache(maxsize=64)
 def pure_table(
     n: int,
@@ -439,15 +448,11 @@ def pure_table(
     kinds = beside(loss, robust)
 
     def at(share):
-        if not 0 < share * len(kinds) < 1:
-            raise Refused("the shares of epsilon leave nothing for the tilt: make them smaller")
         spent = Fraction(epsilon) * LESS
         matrices = dict.fromkeys(kinds, spent * Fraction(share) * LESS)
         return _made(n, body, u, loss, epsilon, 0.0, spent, matrices)
 
-    if share is not None:
-        return at(share)
-    return _narrowest(at, [each for each in PURE_SHARES if each * len(kinds) < 0.95])
+    return _narrowest(at, _shares(share, PURE_SHARES, kinds, "epsilon"))
 
 
 @lru_cache(maxsize=64)
@@ -474,8 +479,6 @@ def mixed_table(
     whole = gaussian_mu(epsilon, left)
 
     def at(share):
-        if not 0 < share * len(kinds) < 1:
-            raise Refused("the shares of mu^2 leave nothing for the tilt: make them smaller")
         mu = whole * math.sqrt(share)
         joint = mu * math.sqrt(len(kinds))
         certain = Fraction(_pure_beside(epsilon, left, joint)) * LESS
@@ -485,9 +488,7 @@ def mixed_table(
 
         return _made(n, body, u, loss, epsilon, delta, certain, {}, given=given)
 
-    shares = [each for each in MIXED_SHARES if each * len(kinds) < 0.95]
-    if share is not None:
-        shares = [share]
+    shares = _shares(share, MIXED_SHARES, kinds, "mu^2")
     made = _narrowest(at, shares)
     if len(body.singles) < FEW or _beyond(body, epsilon):
         return made

@@ -6,8 +6,8 @@ Pictures (`plots.headlines`), README, page and guides take every headline number
 import math
 from pathlib import Path
 
-from checks import by_source as tables
 from dp_privacy.accounting import REPLACE_ONE
+from plots import headlines as pictures
 from reporting import ledger, packing, readings, record
 from reporting.recommendations import NO_GAIN, UNTUNED
 from study import facts, paths
@@ -64,53 +64,22 @@ def holds(sources):
     shown = []
     for key in sources:
         path = Path(paths.BY_SOURCE(source=key))
-        rows = read_csv(path) if path.exists() else []
-        before = {_key(row): row for row in record.read("verdicts", key)}
+        own = read_csv(path) if path.exists() else []
         counts = ({}, {})
-        for row in _once(rows):
-            kind = row["section"] if row["section"] == "defects" else _kind(row)
-            if kind == "defects":
-                continue
-            recorded = before.get(_key(row))
-            decided = outcome(row) != OPEN or recorded is None
-            name = outcome(row if decided else recorded)
-            counted = counts[kind not in RESULTS].setdefault(name, [0, 0])
-            counted[0 if decided or name == OPEN else 1] += 1
-        if rows:
+        # The record's further rows are of data or sizes that this run does not have.
+        rows = record.once(record.instead(key, own)[: len(own)])
+        for row in (row for row in rows if row["section"] != "defects"):
+            name = outcome(row)
+            counted = counts[readings.kind_of(row) not in RESULTS].setdefault(name, [0, 0])
+            counted[name != OPEN and row["date"] != ""] += 1
+        if own:
             shown.append((facts.read(key).short, *counts))
     return shown
 
 
-def _key(row):
-    return tuple(row[key] for key in tables.KEY)
-
-
-def _kind(row):
-    if row["section"] == "claims":
-        return readings.CLAIMS
-    if row["quantity"] == "setting":
-        return readings.SETTINGS
-    return readings.SPREADS if "standard deviation" in row["quantity"] else readings.MEANS
-
-
-def _once(rows):
-    """Each statement, and each printed number, once."""
-    unique = {}
-    for row in rows:
-        unique.setdefault(
-            (
-                row["section"],
-                _kind(row),
-                row["where"] if row["section"] == "published" else row["id"],
-            ),
-            row,
-        )
-    return unique.values()
-
-
 def outcome(row):
     name = record.outcome(row)
-    return name if name in ("as stated", "under a reading", "not reproduced") else OPEN
+    return name if name in pictures.OUTCOMES else OPEN
 
 
 def leaks():
@@ -132,7 +101,6 @@ def leaks():
         proven = entry["marks"].get("proven", attacked * claim) / claim
         forms.append(
             {
-                "mechanism": name,
                 "name": entry["name"],
                 "released": name.endswith("_released"),
                 "proven": proven,
@@ -159,7 +127,6 @@ def numbers(cells, sources, forms, claimed, shown):
             "forms": claimed,
             "less_private": len(forms),
             "released": sum(form["released"] for form in forms),
-            "worst": [form["mechanism"] for form in forms],
         },
     }
 

@@ -10,7 +10,8 @@ KINDS = (MEANS, SPREADS, SETTINGS, CLAIMS)
 
 
 def kind_of(row):
-    if "published_at" not in row or row.get("section") == "claims":
+    section = row.get("section", "published" if "published_at" in row else "claims")
+    if section != "published":
         return CLAIMS
     if row["quantity"] == "setting":
         return SETTINGS

@@ -167,6 +167,23 @@ def why_stale(name, stale):
     return " and ".join(WHY[what] for what in stale.get(name, ()))
 
 
+def instead(source, rows):
+    """A source's rows of this run, with the recorded row in place of one that the run leaves open.
+
+    Then come recorded rows of which the run has none. Each has `date`: "" if it is of this run.
+    """
+    recorded = {_at(row): row for row in read("verdicts", source)}
+    own = [(row, recorded.pop(_at(row), None)) for row in rows]
+    chosen = [
+        other if other and row["verdict"] in OPEN else row | {"date": ""} for row, other in own
+    ]
+    return [*chosen, *recorded.values()]
+
+
+def _at(row):
+    return tuple(row[key] for key in by_source.KEY)
+
+
 def beside(source, decided, stale):
     """Recorded verdicts on those values and statements of a source that this run leaves open, or None.
 
@@ -180,7 +197,7 @@ def beside(source, decided, stale):
         if row["verdict"] in OPEN
     }
     rows = read("verdicts")
-    recorded = [row for row in rows if tuple(row[key] for key in by_source.KEY) in undecided]
+    recorded = [row for row in rows if _at(row) in undecided]
     recorded += [row for row in read("verdicts", source) if row["experiment"] not in decided]
     if not recorded:
         return None

@@ -15,7 +15,6 @@ from pathlib import Path
 
 import home
 
-from checks import by_source
 from reporting import dots, record
 from study import facts, paths
 from study.configuration.sources import experiment_files
@@ -67,28 +66,19 @@ def key_of(name):
 
 
 def decided(key):
-    """The source's rows, with `from`: "" for this run's verdict, or the recorded run's date."""
     path = Path(paths.BY_SOURCE(source=key))
-    own = read_csv(path) if path.exists() else []
-    recorded = {_at(row): row for row in record.read("verdicts", key)}
-    rows = []
-    for row in own:
-        other = recorded.pop(_at(row), None)
-        old = row["verdict"] in record.OPEN and other is not None
-        rows.append(other | {"from": other["date"]} if old else row | {"from": ""})
-    return rows + [row | {"from": row["date"]} for row in recorded.values()]
+    return record.instead(key, read_csv(path) if path.exists() else [])
 
 
-def _at(row):
-    return tuple(row[name] for name in by_source.KEY)
+def _verdict(row):
+    return row["verdict"] + f", recorded {row['date']}" * bool(row["date"])
 
 
 def statements(rows, width):
     for row in rows:
-        verdict = row["verdict"] + f", recorded {row['from']}" * bool(row["from"])
         where = f" ({row['where']})" if row["where"] else ""
         indent = {"initial_indent": "    ", "subsequent_indent": "    "}
-        yield f"{row['id']}: {verdict}"
+        yield f"{row['id']}: {_verdict(row)}"
         yield textwrap.fill(f"{row['says']}{where}", width, **indent)
         if row["because"]:
             yield textwrap.fill(f"because {row['because']}", width, **indent)
@@ -99,10 +89,9 @@ def numbers(rows):
     cells = [("where", "method", "printed", "ours", "verdict")]
     for row in rows:
         ours = row["read_ours"] or row["ours"]
-        verdict = row["verdict"] + f", recorded {row['from']}" * bool(row["from"])
         where = row["where"].removeprefix("tables/").removeprefix("settings/")
         said = "sd of " * ("standard deviation" in row["quantity"]) + row["method"]
-        cells.append((where, said, dots.brief(row["stated"]), dots.brief(ours), verdict))
+        cells.append((where, said, dots.brief(row["stated"]), dots.brief(ours), _verdict(row)))
     widths = [max(len(line[k]) for line in cells) for k in range(4)]
     for line in cells:
         yield "  ".join([*(t.ljust(w) for t, w in zip(line[:4], widths, strict=True)), line[4]])

@@ -40,7 +40,7 @@ def test_a_run_is_shown_and_a_record_where_it_leaves_a_line_open(tmp_path, monke
     dated = [each | {"date": "2026-01-02"} for each in old]
     monkeypatch.setattr(record, "read", lambda table, name: dated)
     rows = verdicts.decided(KEY)
-    assert [(each["id"], each["verdict"], each["from"]) for each in rows] == [
+    assert [(each["id"], each["verdict"], each["date"]) for each in rows] == [
         *(("c-1", "reproduced", ""), ("c-2", "reproduced", "2026-01-02"), ("t 1", "not run", "")),
         *(("t 2", "reproduced if rows: file", ""), ("c-3", "reproduced", "2026-01-02")),
     ]

@@ -14,7 +14,14 @@ from dp.mechanism import Parameters
 from dp.mechanisms import register
 from dp.mechanisms.counts import CountsObjectivePerturbation, certifiable_lambda, clipped_rate
 from dp.mechanisms.gaussian_objective_perturbation import MOST_NOISE, Kind
-from dp.mechanisms.knorm_objective_perturbation import Body, bodies, profile, quietest
+from dp.mechanisms.knorm_objective_perturbation import (
+    Body,
+    bodies,
+    check_delta,
+    guaranteed,
+    profile,
+    quietest,
+)
 from dp.mechanisms.objective_perturbation import Tilted
 from dp.noise import l2_laplace, laplace
 from dp.offset import LEAST, RESOLVED
@@ -22,7 +29,7 @@ from dp.options import Choice
 from dp.proofs.curvature import Curvature
 from dp.proofs.log_concave_tilt import Ball
 from dp.solvers.newton import check_certifiable
-from dp_privacy.accounting import REPLACE_ONE, Guarantee
+from dp_privacy.accounting import REPLACE_ONE
 from dp_privacy.errors import Refused
 
 MOST = 0.1  # the mean count's part of epsilon
@@ -64,11 +71,7 @@ class CountsKNorm(CountsObjectivePerturbation):
     options |= {"body": Choice("auto", "ball", "box", "hull")}
 
     def _check_together(self, n, d, p):
-        if p.delta and p.body in ("box", "hull"):
-            raise Refused(
-                f"{self.name} with body {p.body} is (epsilon, 0)-DP and takes no delta, not {p.delta:g}: "
-                f"leave it out, or take body ball or auto"
-            )
+        check_delta(self.name, p)
         super()._check_together(n, d, p)
 
     def rule_lambda(
@@ -119,12 +122,8 @@ class CountsKNorm(CountsObjectivePerturbation):
             f"{plan.output_scale:.6g}) takes "
             f"{plan.output:.3g} of epsilon"
         )
-        if plan.delta:
-            pure = plan.rate + plan.output
-            return p.proven(reason, profile=profile(p, Ball(1 / plan.scale, d, curvature), pure))
-        if p.delta:
-            reason += f"; the guarantee is pure, without the delta of {p.delta:g} that was stated"
-        return Guarantee(p.epsilon, p.epsilon, 0.0, p.adjacency, reason)
+        tilt, pure = Ball(1 / plan.scale, d, curvature), plan.rate + plan.output
+        return guaranteed(p, reason, profile(p, tilt, pure) if plan.delta else None)
 
     def _rates(self, u, plan, draws, rng):
         scale = 1 / (len(u) * plan.rate)

@@ -25,7 +25,7 @@ from dp.solvers.newton import check_certifiable
 from dp_privacy import l2
 from dp_privacy.accounting import ADD_REMOVE, REPLACE_ONE, Guarantee
 from dp_privacy.errors import Refused
-from dp_privacy.profiles import Curve, symmetric
+from dp_privacy.profiles import Curve, Profile, symmetric
 
 
 class Body(NamedTuple):
@@ -121,6 +121,24 @@ class Plan(NamedTuple):
     output_scale: float
     ridge: float
     tolerance: float
+
+
+def check_delta(name: str, p: object) -> None:
+    """Refuse a delta beside a body whose noise is pure."""
+    if p.delta and p.body in ("box", "hull"):
+        raise Refused(
+            f"{name} with body {p.body} is (epsilon, 0)-DP and takes no delta, not {p.delta:g}: leave it "
+            f"out, or take body ball or auto"
+        )
+
+
+def guaranteed(p: object, reason: str, profile: Profile | None) -> Guarantee:
+    """The guarantee by a profile or, if that is None, a pure one, even if a delta was stated."""
+    if profile is not None:
+        return p.proven(reason, profile=profile)
+    if p.delta:
+        reason += f"; the guarantee is pure, without the delta of {p.delta:g} that was stated"
+    return Guarantee(p.epsilon, p.epsilon, 0.0, p.adjacency, reason)
 
 
 def bodies(d: int, p: object) -> list[Body]:
@@ -266,11 +284,7 @@ class KNormObjectivePerturbation(Tilted):
         return self._kind(p).loss
 
     def _check_together(self, n, d, p):
-        if p.delta and p.body in ("box", "hull"):
-            raise Refused(
-                f"{self.name} with body {p.body} is (epsilon, 0)-DP and takes no delta, not {p.delta:g}: "
-                f"leave it out, or take body ball or auto"
-            )
+        check_delta(self.name, p)
         super()._check_together(n, d, p)
 
     def _curvature(self, n, p, R):
@@ -318,11 +332,7 @@ class KNormObjectivePerturbation(Tilted):
         if plan.rate:
             described = self._centre(n, p, plan).described()
             reason += f"; {plan.rate:.6g} of epsilon pays for {described}"
-        if plan.delta:
-            return p.proven(reason, profile=self._profile(n, d, p, plan))
-        if p.delta:
-            reason += f"; the guarantee is pure, without the delta of {p.delta:g} that was stated"
-        return Guarantee(p.epsilon, p.epsilon, 0.0, p.adjacency, reason)
+        return guaranteed(p, reason, self._profile(n, d, p, plan) if plan.delta else None)
 
     def _profile(self, n, d, p, plan):
         curvature = self._curvature(n, p, plan.body.radius)

@@ -7,7 +7,7 @@ import pytest
 
 from project import COLLECTED, ENVIRONMENT, TINY, Project
 
-# Test processes share the cores, so each uses one thread. This must precede numpy's import.
+# This must precede numpy's import.
 for name, value in ENVIRONMENT.items():
     os.environ.setdefault(name, value)
 

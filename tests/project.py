@@ -18,7 +18,13 @@ PARTS = ("Snakefile", "config", "envs", "profiles", "pyproject.toml", "scripts",
 TINY = ("--configfile", "tests/tiny.yaml")
 CAPTURE = ROOT / "tests" / "workflow" / "capture"
 COLLECTED = pytest.StashKey[list]()  # ids of this process's tests, quick and slow
-ENVIRONMENT = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+# One thread a process, as processes share the cores; and no Slurm of this machine, which Snakemake's plug-in
+# asks at every start (for nine seconds if its controller does not answer). Tests of a cluster set their own.
+ENVIRONMENT = {
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "SLURM_CONF": "/dev/null",
+}
 # Code that defines `peak_mb()`, the peak memory of its process in MB. `ru_maxrss` would include the peak of
 # pytest, its parent.
 PEAK_MB = """

@@ -32,7 +32,10 @@ def missing():
     if conf.exists() and not conf.is_symlink():
         return f"{conf} belongs to a real Slurm"
     if conf.exists():  # Another test's Slurm left this link, and may still be running.
-        ping = subprocess.run(["scontrol", "ping"], capture_output=True, text=True, check=False)
+        env = {**os.environ, "SLURM_CONF": str(conf)}
+        ping = subprocess.run(
+            ["scontrol", "ping"], env=env, capture_output=True, text=True, check=False
+        )
         if "is UP" in ping.stdout:
             return f"another test's Slurm is running ({conf.readlink()})"
     return None

@@ -18,8 +18,9 @@ PARTS = ("Snakefile", "config", "envs", "profiles", "pyproject.toml", "scripts",
 TINY = ("--configfile", "tests/tiny.yaml")
 CAPTURE = ROOT / "tests" / "workflow" / "capture"
 COLLECTED = pytest.StashKey[list]()  # ids of this process's tests, quick and slow
-# One thread a process, as processes share the cores; and no Slurm of this machine, which Snakemake's plug-in
-# asks at every start (for nine seconds if its controller does not answer). Tests of a cluster set their own.
+# One thread a process, as processes share the cores; and no Slurm of this machine, which Snakemake's
+# plug-in asks at every start (for nine seconds if its controller does not answer). Tests of a cluster
+# set their own.
 ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",

@@ -186,9 +186,10 @@ def summary(groups):
 
 
 def variant(attacks, cells=()):
-    """The options that all attacks and cells with a mechanism's worst verdict have, and no others of it.
+    """The options that all attacks and cells with a mechanism's worst verdict have, and few others of it.
 
-    "" means that the verdict concerns the whole mechanism.
+    Few are less than half: an option may break a claim at large epsilons and keep it at small ones. ""
+    means that the verdict concerns the whole mechanism.
     """
     worst = _verdict(attacks, cells)
     told = [(_brief(attack), attack.get("arguments")) for attack in attacks]
@@ -200,7 +201,12 @@ def variant(attacks, cells=()):
         (alike if verdict == worst else others).append(settings)
     if not others:
         return ""
-    return ", ".join(sorted(set.intersection(*alike) - set.union(*others)))
+    common = set.intersection(*alike)
+    return ", ".join(
+        sorted(
+            option for option in common if 2 * sum(option in own for own in others) < len(others)
+        )
+    )
 
 
 def _name(attack, options):

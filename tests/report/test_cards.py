@@ -234,6 +234,9 @@ def test_a_refuted_variant_is_named_by_its_options():
     assert ledger.entry([good, bad, other])["name"].endswith("(only with score: exact)")
     assert ledger.variant([bad, other]) == ""
     assert "only with" not in ledger.entry([bad, other])["name"]
+    kept = good | {"arguments": bad["arguments"]}  # the same options keep a smaller claim
+    assert ledger.variant([bad, kept, good, good]) == "runs: 3, score: exact"
+    assert ledger.variant([bad, kept, good]) == ""
 
 
 def test_readings_without_a_file_are_not_shown(project):

@@ -72,12 +72,14 @@ def test_ssp_is_calibrated_by_an_independent_accountant(epsilon):
 
 @pytest.mark.parametrize("calibration", ["analytic", "published"])
 @pytest.mark.parametrize("epsilon", [0.5, 5.0])
-def test_adassp_states_the_composition(calibration, epsilon):
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+def test_adassp_states_the_composition(calibration, epsilon, adjacency):
     from dp_accounting.gaussian_mechanism import get_epsilon_gaussian
 
     delta, R = 1e-5, 2.0
     mechanism = MECHANISMS["adassp"]
     settings = {"epsilon": epsilon, "delta": delta, "bound": R, "calibration": calibration}
+    settings["adjacency"] = adjacency
     eigenvalue, matrix, vector = mechanism._deviations(mechanism.parameters(300, 4, **settings))
     if calibration == "published":
         unit = math.sqrt(math.log(6 / delta)) / (epsilon / 3)
@@ -86,6 +88,8 @@ def test_adassp_states_the_composition(calibration, epsilon):
     worst = 0.0
     for k in np.linspace(-1, 1, 2001):
         M2, L2 = 2 * R**4 * (1 - k**2), 2 * R**2 * (1 + k)
+        if adjacency == "add-remove":
+            M2, L2 = R**4, R**2  # of x x' and x y, for a record with |x| = R and |y| = 1
         worst = max(worst, M2 / matrix**2 + L2 / vector**2)
     mu = math.sqrt(R**4 / eigenvalue**2 + worst)
     guarantee = mechanism.guarantee(300, 4, **settings)
@@ -104,6 +108,15 @@ def test_adassp_as_printed_under_replace_one(claimed, proven):
     )
     assert guarantee.epsilon == pytest.approx(proven, rel=2e-3)
     assert f"{guarantee.epsilon:.6g}" in guarantee.reason
+
+
+@pytest.mark.parametrize("claimed", [0.1, 1.0, 10.0])
+@pytest.mark.parametrize("delta", [1e-6, 1e-5])
+def test_adassp_as_printed_keeps_its_claim_for_a_removed_record(claimed, delta):
+    guarantee = MECHANISMS["adassp"].guarantee(
+        300, 4, epsilon=claimed, delta=delta, calibration="published", adjacency="add-remove"
+    )
+    assert guarantee.epsilon < claimed and guarantee.adjacency == "add-remove"
 
 
 @pytest.mark.parametrize("name", ["sufficient_statistics", "adassp"])

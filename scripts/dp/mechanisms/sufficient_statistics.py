@@ -10,9 +10,9 @@ import numpy as np
 
 from dp.mechanisms import Mechanism, Release, register
 from dp.noise import gaussian
-from dp.options import Choice
+from dp.options import ADJACENCY, PUBLIC_N, Choice, public_size, unused_size
 from dp.proofs import quadratics
-from dp_privacy.accounting import gaussian_epsilon, gaussian_sigma
+from dp_privacy.accounting import ADD_REMOVE, gaussian_epsilon, gaussian_sigma
 from dp_privacy.profiles import Gaussian
 from dp_privacy.sensitivities import gram_and_moment
 
@@ -67,8 +67,9 @@ class AdaSSP(Mechanism):
     calibration:
       "published"  standard deviations sqrt(log(6/delta)) 3/epsilon times the add/remove sensitivities
                    R^2, R^2, R, with independent noise in the upper triangle. The guarantee states the
-                   epsilon of the composition under replace-one: at delta = 1e-5, 4.743 for a
-                   claimed 5, and 7.053 for 7
+                   epsilon of the composition: at delta = 1e-5 and under replace-one, 4.743 for a
+                   claimed 5, and 7.053 for 7; under add-remove, for which the algorithm claims it,
+                   less than is claimed
       "analytic"   (epsilon, delta) exactly: a third of the squared Gaussian-DP parameter for the
                    eigenvalue, two thirds for the joint release of X'X and X'y (isotropic)
     ridge:
@@ -85,25 +86,35 @@ class AdaSSP(Mechanism):
     options = {
         "calibration": Choice("analytic", "published"),
         "ridge": Choice("published", "spectral"),
+        **ADJACENCY,
+        **PUBLIC_N,
     }
 
     def _guarantee(self, n, d, p):
         """(epsilon, delta)-DP by composition of Gaussian mechanisms (Dong, Roth, Su, 2022)."""
         joint = math.hypot(*self._mus(p))
+        size = public_size(p) if p.lam > 0 else unused_size(p)
         if p.calibration == "analytic":
             reason = (
                 f"a Gaussian release of the smallest eigenvalue and one of X'X and X'y together "
                 f"(standard deviation {self._deviations(p)[1]:.6g}) compose exactly to Gaussian DP with "
-                f"mu = {joint:.6g}"
+                f"mu = {joint:.6g}{size}"
             )
             return p.proven(reason, profile=Gaussian(joint))
         proven = gaussian_epsilon(1 / joint, p.delta)
-        reason = (
-            f"the printed deviations ({self._deviations(p)[1]:.6g} on X'X) are for adding or removing a "
-            f"record; under replace-one the smallest "
-            f"eigenvalue, and X'X and X'y together, which cannot both move as far as they can alone, "
-            f"compose to Gaussian DP with mu = {joint:.6g}: at this delta epsilon = {proven:.6g}"
-        )
+        deviation = f"the printed deviations ({self._deviations(p)[1]:.6g} on X'X)"
+        if p.adjacency == ADD_REMOVE:
+            reason = (
+                f"{deviation} make three Gaussian releases, each with the sensitivity of a removed record; "
+                f"they compose to Gaussian DP with mu = {joint:.6g}: at this delta epsilon = "
+                f"{proven:.6g}{size}"
+            )
+        else:
+            reason = (
+                f"{deviation} are for adding or removing a record; under replace-one the smallest "
+                f"eigenvalue, and X'X and X'y together, which cannot both move as far as they can alone, "
+                f"compose to Gaussian DP with mu = {joint:.6g}: at this delta epsilon = {proven:.6g}"
+            )
         return p.proven(reason, proven, Gaussian(joint))
 
     def _deviations(self, p):
@@ -112,24 +123,26 @@ class AdaSSP(Mechanism):
             unit = math.sqrt(math.log(6 / p.delta)) * 3 / p.epsilon
             return unit * p.bound**2, unit * p.bound**2, unit * p.bound
         unit = gaussian_sigma(p.epsilon, p.delta)  # 1/mu
-        joint = unit * math.sqrt(3 / 2) * gram_and_moment(p.bound)
+        joint = unit * math.sqrt(3 / 2) * gram_and_moment(p.bound, adjacency=p.adjacency)
         return unit * math.sqrt(3) * p.bound**2, joint, joint
 
     def _mus(self, p):
-        """Gaussian-DP parameters of the eigenvalue's release and of the joint release under replace-one.
+        """Gaussian-DP parameters of the eigenvalue's release and of the joint release.
 
         The published deviations of X'X and X'y are in the ratio R^2 to R, so R cancels. With rows
-        rescaled to x/R, (X'X, X'y) changes by at most sqrt(2 - 2 k^2 + 2 + 2 k), where k is |cos| of
-        the angle between the two rows. The maximum, sqrt(9/2), is at k = 1/2. In the Frobenius norm,
-        the upper triangle changes by no more than the whole matrix.
+        rescaled to x/R, (X'X, X'y) changes under replace-one by at most sqrt(2 - 2 k^2 + 2 + 2 k), where
+        k is |cos| of the angle between the two rows. The maximum, sqrt(9/2), is at k = 1/2. A removed
+        record changes it by at most sqrt(1 + 1). In the Frobenius norm, the upper triangle changes by no
+        more than the whole matrix.
         """
         eigenvalue, matrix, _ = self._deviations(p)
-        published = p.calibration == "published"
-        joint = math.sqrt(4.5) * p.bound**2 if published else gram_and_moment(p.bound)
+        joint = gram_and_moment(p.bound, adjacency=p.adjacency)
+        if p.calibration == "published":
+            joint = math.sqrt(2 if p.adjacency == ADD_REMOVE else 4.5) * p.bound**2
         return p.bound**2 / eigenvalue, joint / matrix
 
     def _release(self, X, y, p, draws, rng):
-        n, d = X.shape
+        n, d = p.public_n or len(X), X.shape[1]
         analytic = p.calibration == "analytic"
         eigenvalue, matrix, vector = self._deviations(p)
         gram, moment = quadratics.moments(X, y)

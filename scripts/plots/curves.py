@@ -2,7 +2,6 @@
 
 import math
 from collections import Counter
-from itertools import cycle
 
 from dp import metrics
 from plots import style
@@ -19,6 +18,7 @@ AXES = {"x": ("log_size", "log_epsilon"), "y": ("log_error",)}
 FROM_ZERO = ("error", "mse", "mae")  # AUC and log loss are far from 0 for any model
 # metric -> the lower limit of its axis, because R^2 and D^2 have no lower bound
 LEAST = {"r2": -1.0, "d2": -1.0}
+TUNED, FLAT = "#0072B2", 0.01  # the colour of errors, and what the axis of errors that are 0 shows
 
 
 class Curve(Options):
@@ -28,6 +28,7 @@ class Curve(Options):
     published: Comparison | None = None
     printed_axis: PrintedAxis | None = None
     from_zero: bool = True
+    least: float | None = None
 
 
 class LearningCurve(Curve):
@@ -43,6 +44,7 @@ def learning_curve(experiment, spec, frame):
     options["published"]: printed values, drawn as crosses with their standard deviations.
     options["printed_axis"]: the path in source.yaml of the source's axis range.
     options["from_zero"]: whether the axis of errors starts at 0.
+    options["least"]: the lower limit of the y axis if values are below it; arrows stand for these.
     """
     return _curves(experiment, spec, frame, "train_size", "training rows")
 
@@ -50,7 +52,6 @@ def learning_curve(experiment, spec, frame):
 class EpsilonCurve(Curve):
     log_epsilon: bool = False
     own_axes: bool = False
-    least: float | None = None
 
 
 @figure(CELLS, EpsilonCurve, describes_data=True)
@@ -60,9 +61,8 @@ def epsilon_curve(experiment, spec, frame):
     options["published"]: printed values, drawn as crosses. If a curve has only one, it is a dotted line
     in the method's colour, with its standard deviation at the right end. The curve crosses this line at the
     epsilon that the value implies.
-    options["beside"], ["metric"], ["printed_axis"], ["from_zero"]: as for `learning_curve`.
+    options["beside"], ["metric"], ["printed_axis"], ["from_zero"], ["least"]: as for `learning_curve`.
     options["own_axes"]: whether every panel has its own y axis.
-    options["least"]: the lower limit of the y axis if values are below it.
     """
     label = r"privacy parameter $\varepsilon$ (smaller is more private)"
     return _curves(experiment, spec, level(frame), "epsilon", label)
@@ -70,22 +70,14 @@ def epsilon_curve(experiment, spec, frame):
 
 @figure(TUNING, describes_data=True)
 def tuning_curve(experiment, spec, paths):
-    """Non-private cross-validation error against lambda, with ties and the published value."""
+    """Non-private cross-validation error against lambda, from 0 on, with the best and published values."""
     import pandas as pd
 
     frames = {name: pd.read_csv(path) for name, path in paths.items()}
-    titles = {
-        name: f"{data_name(name)}: {int(frame['best'].sum())} of {len(frame)} are best"
-        for name, frame in frames.items()
-    }
-    looks = {
-        title: style.look(title, colour, marker)
-        for title, colour, marker in zip(
-            titles.values(), cycle(style.SPARE), cycle(style.SPARE_MARKERS), strict=False
-        )
-    }
+    titles = {name: f"{data_name(name)}: {_best(frame)}" for name, frame in frames.items()}
+    looks = {title: style.look(title, TUNED) for title in titles.values()}
     frame = pd.concat(frames[name].assign(curve=titles[name], panel=titles[name]) for name in paths)
-    note = "hollow: the least error"
+    note = "circles: the least error"
     published = experiment.lambda_published
     if published:
         note += ",\ndotted line: the published value"
@@ -98,13 +90,19 @@ def tuning_curve(experiment, spec, paths):
         Scales((r"regularisation $\lambda$", "error, without privacy"), log="x", own=True),
         note,
     )
-    for axes, (title, look) in zip(fig.axes, looks.items(), strict=True):
-        rows = frame[(frame["curve"] == title) & (frame["best"] == 1)]
-        hollow = {"linestyle": "", "markersize": 9, "markerfacecolor": "none"}
-        axes.plot(rows["lambda"], rows["error_mean"], **look | hollow)
+    for axes, title in zip(fig.axes, looks, strict=True):
+        rows = frame[frame["curve"] == title]
+        best = rows[(rows["best"] == 1) & (rows["best"].sum() < len(rows))]
+        axes.plot(best["lambda"], best["error_mean"], "o", color=TUNED, markersize=6)
+        axes.set_ylim(0, 1.15 * max(rows["error_mean"].max(), FLAT))
         if published:
             axes.axvline(experiment.lambda_published, color="#555555", linestyle=":")
     return fig
+
+
+def _best(frame):
+    best = int(frame["best"].sum())
+    return f"all {len(frame)} tie" if best == len(frame) else f"{best} of {len(frame)} are best"
 
 
 def _curves(experiment, spec, frame, along, label):
@@ -117,7 +115,6 @@ def _curves(experiment, spec, frame, along, label):
     least = options.get("least") or LEAST.get(metric, -math.inf)
     if (frame[band[0]] < least).any():
         bottom = least
-        title = f"{title} (from {bottom:g} on)"
     methods = {m: method for m, method in experiment.methods.items() if m in shown}
     frame = frame.assign(curve=frame["method"])
     names = {name: data_name(name) for name in frame["dataset"].unique()}

@@ -9,7 +9,7 @@ from study.configuration.options import Method, Options
 from study.jobs import paired
 from study.jobs.files import read_json
 
-# Values beyond these limits are drawn at them. A model with an excess above MOST is useless.
+# The axis ends here at the latest; arrows stand for values beyond. Above MOST, a model is useless.
 LEAST, MOST = 1e-4, 1.0
 LABELS = {
     "epsilon": r"privacy parameter $\varepsilon$",
@@ -39,7 +39,7 @@ def excess(experiment, spec, draws):
     frame = paired.differences(paired.fold_means(draws, metric), options["baseline"])
     frame["curve"] = frame["method"]
     for end in ("mean", "low", "high"):
-        frame[end] = frame[end].clip(LEAST, MOST)
+        frame[end] = frame[end].clip(lower=LEAST / 10)  # positive, for a logarithmic axis
     if along == "columns":
         sizes = {
             name: len(read_json(data_path(name, "json"))["columns"])

@@ -9,13 +9,14 @@ from study.configuration.kinds import figure
 from study.configuration.options import Options
 
 FEW = 40  # minimum number of intervals for an estimate of coverage
-NAMES = {
-    "without_privacy": "without privacy",
-    "noise_aware": "noise-aware",
-    "noise_aware_robust": "noise-aware, slopes released too",
-    "noise_aware_last": "noise-aware, last step alone",
-    "biased": "pull of ridge or start not undone",
-    "naive": "noise ignored",
+# Red ignores the noise, blue is aware of it. method: (name, colour, marker, line)
+LOOKS = {
+    "without_privacy": ("without privacy", "#000000", "", "--"),
+    "noise_aware": ("noise-aware", "#0072B2", "s", "-"),
+    "noise_aware_robust": ("noise-aware, slopes released too", "#0072B2", "^", "--"),
+    "noise_aware_last": ("noise-aware, last step alone", "#56B4E9", "D", "-"),
+    "biased": ("pull of ridge or start not undone", "#E69F00", "v", "-"),
+    "naive": ("noise ignored", "#D55E00", "X", "-"),
 }
 
 
@@ -44,13 +45,7 @@ def coverage(experiment, spec, path):
         [frame[frame["method"] != "without_privacy"], *(plain.assign(epsilon=e) for e in names)]
     )
     frame = frame.assign(curve=frame["method"], panel=frame["epsilon"].map(names))
-    looks = {}
-    for (name, label), look in zip(
-        NAMES.items(), style.ordered(NAMES.values()).values(), strict=True
-    ):
-        if name in set(frame["method"]):
-            looks[name] = look | {"label": label}
-    looks["without_privacy"] |= {"color": "#000000", "marker": "", "linestyle": "--"}
+    looks = {name: style.look(*look) for name, look in LOOKS.items() if name in set(frame["method"])}
     fig = relation(
         spec,
         frame,
@@ -61,6 +56,7 @@ def coverage(experiment, spec, path):
             ("training rows", "width / width without privacy" if wide else "coverage"),
             log="xy" if wide else "x",
             bottom=None,
+            shared=True,
         ),
     )
     for axes in fig.axes:

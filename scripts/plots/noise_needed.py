@@ -131,6 +131,7 @@ def noise_laws(experiment, spec, path):
         axes.set_xscale("log")
         axes.set_yscale("log")
         style.plain_ticks(axes, [1, 3, 10, 30, 100, 300], share=0.05)
+        style.log_ticks(axes.yaxis)
         axes.set_title(rf"$\varepsilon$ = {epsilon:g}", loc="left")
         axes.set_xlabel("columns")
     grid[0, 0].set_ylabel("noise / Gaussian noise, root mean square")

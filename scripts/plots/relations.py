@@ -9,6 +9,7 @@ import numpy as np
 from plots import style
 
 TOGETHER = 4  # maximum number of curves on common axes, not counting baselines
+LINE = 100  # characters per line of the note below a single figure
 WIDTH = 40  # characters per line of a panel's title
 NAMED = 5  # maximum number of names at curves' ends, or of legend entries inside the axes
 APART = 0.058  # distance between names at right ends, as a share of the axes' height
@@ -54,7 +55,8 @@ class Scales(NamedTuple):
 
     labels: of x and y. log: the logarithmic axes, "x", "y" or "xy". bottom: the lower limit of a linear y
     axis; None for automatic. own: whether every panel has its own y axis. within: the limits of a linear y
-    axis. A logarithmic y axis fits the curves, within these limits.
+    axis. A logarithmic y axis fits the curves, within these limits. shared: whether panels share the y axis
+    in any case; otherwise, they do if each fills enough of it.
     """
 
     labels: tuple = ("training rows", "test error")
@@ -62,12 +64,13 @@ class Scales(NamedTuple):
     bottom: float | None = 0
     own: bool = False
     within: tuple | None = None
+    shared: bool = False
 
     def parted(self, frame, x, y):
         """The axes, of "x" and "y", that panels do not share."""
         rows = frame[frame[y].notna() & np.isfinite(frame[x])]
         parted = {name for name in "xy" if name == "y" and self.own}
-        for name, column in (("x", x), ("y", y)):
+        for name, column in (("x", x), ("y", y))[: 1 if self.shared else 2]:
             values = rows[column].where(rows[column] > 0) if name in self.log else rows[column]
             values = np.log(values) if name in self.log else values
             ends = values.groupby(rows["panel"]).agg(["min", "max"])
@@ -133,6 +136,7 @@ def relation(spec, frame, looks, x, curves, scales, note="", printed=NOTHING):
         shown["others"] = shown[curves.y].where(~own)
         shown[curves.y] = shown[curves.y].where(own)
     fig = _plot(shown, looks, x, curves, scales, panels)
+    cut = False
     for axes, name in zip(fig.axes, names, strict=True):
         for k, mark in enumerate(printed.marks):
             if name in ("", mark.curve, mark.dataset):
@@ -143,6 +147,10 @@ def relation(spec, frame, looks, x, curves, scales, note="", printed=NOTHING):
         _limit(axes, frame, placed, curves, scales, panels)
         within = placed[placed[curves.y].notna()] if "x" in panels.parted else frame
         _label(axes, within[x], x, scales, panels)
+        for curve, rows in placed.groupby("curve"):
+            if curve in looks:
+                cut |= style.arrows(axes, rows[x], rows[curves.y], looks[curve]["color"])
+    note = "; ".join(filter(None, (note, "arrows: beyond the axis" if cut else "")))
     named = not panels.many and len(looks) <= NAMED
     _explain(fig, spec, {} if named else looks, panels, note, printed)
     if named:
@@ -189,6 +197,7 @@ def _limit(axes, frame, placed, curves, scales, panels):
             rows = placed[placed[y].notna()] if "y" in panels.parted else frame
             (least, most), high = scales.within, rows[band[1] if band else y].max()
             axes.set_ylim(max(least, rows[y].min() / 2), 1.2 * min(most, high))
+        style.log_ticks(axes.yaxis)
     elif scales.within:
         axes.set_ylim(scales.within)
     elif bottom is not None:
@@ -235,18 +244,19 @@ def _explain(fig, spec, looks, panels, note, printed):
         columns, lines = panels.columns, 1 + max(text.count("\n") for text in panels.headings)
         rows = -(-len(panels.names) // columns)
         fig.set_size_inches(0.6 + 3.1 * columns, 1.4 + (2 + 0.2 * lines) * rows)
-        fig.suptitle(spec.title, x=0.01, ha="left")
+        style.heading(fig, spec.title)
         beside = {"loc": "outside lower left", "ncols": columns}
         if len(panels.names) % columns:  # the last row of panels has room for the legend
             beside = {"loc": "lower right"}
         fig.legend(**look, **beside)
         return
-    fig.axes[0].set_title(", ".join(filter(None, (spec.title, *panels.headings))), loc="left")
+    style.title(fig.axes[0], ", ".join(filter(None, (spec.title, *panels.headings))))
     if looks and (spec.options.get("beside") or len(explained) > NAMED):
         fig.set_size_inches(9.2, 4.2)
         fig.legend(loc="outside right upper", **look)
-    elif explained or note:
-        fig.axes[0].legend(**look, frameon=True, edgecolor="none")  # opaque, to cover the curves
+    elif explained or note:  # below the axes, where it hides no curve
+        look["title"] = textwrap.fill(note.replace("\n", " "), LINE)
+        fig.legend(loc="outside lower left", ncols=3, **look)
 
 
 def _name(axes, frame, looks, x, y):

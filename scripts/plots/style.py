@@ -11,6 +11,8 @@ import numpy as np
 
 from study.jobs.files import atomic
 
+LIGHTEST = 0.75  # of viridis: lighter curves are hard to see
+DECADES = 1e3  # a shorter logarithmic axis also has ticks at 2 and 5
 COLOURS = 256  # number of colours of a PNG's palette
 
 # mechanism: (name in legends, colour, marker, line style)
@@ -29,10 +31,10 @@ LOOKS = {
     "boosted_adassp": ("boosted AdaSSP, repaired", "#009E73", "H", "-"),
     "iterative_hessian_mixing": ("iterative Hessian mixing", "#332288", "^", "-"),
     "tukey_em": ("TukeyEM", "#8C564B", "o", "-"),
-    "subsample_aggregate": ("subsample and aggregate", "#009E73", "h", "-"),
+    "subsample_aggregate": ("subsample and aggregate", "#332288", "h", "-"),
     "posterior_sampling": ("posterior sampling", "#CC79A7", "*", "-"),
     "gradient_descent": ("gradient descent, without privacy", "#000000", "", "-."),
-    "dp_gd": ("private gradient descent", "#0072B2", "p", "-"),
+    "dp_gd": ("private gradient descent", "#56B4E9", "p", "-"),
     "dp_gd_mean_clip": ("gradient descent, mean clipped", "#56B4E9", "D", "-"),
     "nonprivate_sum": ("without privacy, as run", "#000000", "", ":"),
     "laplace_coordinates": ("Laplace per weight, as written", "#D55E00", "v", "-"),
@@ -51,12 +53,12 @@ LOOKS = {
     "gaussian_objective_perturbation": ("objective perturbation, Gaussian", "#D55E00", "*", "-"),
     "knorm_objective_perturbation": ("objective perturbation, norm of a body", "#882255", ">", "-"),
     "output_perturbation_gaussian": ("output perturbation, Gaussian", "#0072B2", "<", "-"),
-    "preconditioned_gd": ("preconditioned gradient descent", "#009E73", "d", "-"),
+    "preconditioned_gd": ("preconditioned gradient descent", "#332288", "d", "-"),
     "dp_newton": ("private Newton", "#CC79A7", "h", "-"),
     "dp_sgd_poisson": ("SGD, Poisson batches", "#8C564B", "v", "-"),
     "counts_regression": ("Poisson regression, without privacy", "#000000", "", "-"),
     "counts_rate": ("mean count alone", "#999999", "v", "-"),
-    "counts_gd": ("Poisson regression, gradient descent", "#56B4E9", "p", "-"),
+    "counts_gd": ("Poisson regression, gradient descent", "#56B4E9", "v", "-"),
     "counts_objective_perturbation": (
         "Poisson regression, objective perturbation",
         "#D55E00",
@@ -73,9 +75,25 @@ LOOKS = {
     "private_selection": ("private selection", "#332288", "D", "-"),
     "objective_perturbation_redberg": ("Redberg et al., as published", "#56B4E9", "s", "-"),
 }
-# Fallback styles, used in turn by mechanisms and variants without a style in LOOKS.
-SPARE = ("#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
-SPARE_MARKERS = ("D", "v", "P", "X", "*")
+# A variant has its mechanism's colour. These have the same marker and line in every figure: label -> both.
+VARIANTS = {
+    "objective_clipped": ("D", "--"),
+    "objective_knorm_offset": ("v", "--"),
+    "gop_add_remove": ("P", "-."),
+    "preconditioned_gd_add_remove": (">", "-."),
+    "objective_log_cosh_wide": ("D", "--"),
+    "boosted_adassp_wide": ("v", "--"),
+    "adassp_thirds": ("D", "--"),
+    "adassp_spectral": ("P", "-."),
+    "hessian_mixing_clipped": ("*", "--"),
+}
+MOST = 6  # colours of private mechanisms in one figure; further ones are grey
+GREY = "#777777"
+UNCOLOURED = ("#000000", GREY, "#999999")
+# Colours of mechanisms without a style in LOOKS, as far as those of the figure leave them.
+SPARE = ("#CC79A7", "#56B4E9", "#D55E00", "#009E73", "#E69F00", "#0072B2")
+LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)))  # of one colour's curves
+FAMILY = 4  # variants of one mechanism from which on their colours go from dark to light
 # Level lines of further non-private methods.
 BASELINES = (("#777777", "-."), ("#777777", ":"))
 
@@ -133,35 +151,55 @@ def look(label, colour, marker="", line="-"):
 def looks(methods):
     """Label -> `look` for an experiment's methods.
 
-    methods: label -> `Method`. A mechanism's first method gets its default style. Further
-    variants, and mechanisms whose colour and line style are taken, get a fallback style.
+    methods: label -> `Method`. A mechanism has the same colour in all figures, except if MOST others come
+    first or it is not in LOOKS. Its variants have its colour, and differ in marker and line. Many variants
+    of one mechanism alone are from dark to light.
     """
-    chosen, used = {}, set()
-    taken = {LOOKS[m.mechanism][1] for m in methods.values() if m.mechanism in LOOKS}
-    spare = iter(
-        (SPARE[k], SPARE_MARKERS[(k + turn) % len(SPARE)])
-        for turn in range(len(SPARE_MARKERS))
-        for k in range(len(SPARE))
-        if SPARE[k] not in taken
-    )
+    colours = _colours(methods)
+    private = {label: m for label, m in methods.items() if m.mechanism in colours}
+    shades_of = {}
+    if len(private) >= FAMILY and len(colours) == 1:
+        shades_of = ordered([label for label, m in private.items() if label != m.mechanism])
+    chosen, seen, drawn = {}, set(), set()
     baselines = iter(BASELINES)
     for label, method in methods.items():
-        known = LOOKS.get(method.mechanism)
-        own = known and (known[1], known[3])
-        if known and not {method.mechanism, own} & used:
-            name, colour, marker, line = known
-            used |= {method.mechanism, own}
-        elif method.mechanism == "nonprivate":
-            name, marker = label.replace("_", " "), ""
+        mechanism, known = method.mechanism, LOOKS.get(method.mechanism)
+        first = mechanism not in seen
+        seen.add(mechanism)
+        name = known[0] if known and first else label.replace("_", " ")
+        if mechanism == "nonprivate" and not first:
             colour, line = next(baselines, BASELINES[-1])
+            chosen[label] = look(method.title or name, colour, line=line)
+        elif label in shades_of:
+            chosen[label] = shades_of[label] | {"label": method.title or name}
         else:
-            name, line = label.replace("_", " "), "--"
-            if known and method.mechanism not in used:
-                name = known[0]
-            used.add(method.mechanism)
-            colour, marker = next(spare, ("#555555", "."))
-        chosen[label] = look(method.title or name, colour, marker, line)
+            _, own, marker, line = known or (None, None, MARKERS[len(chosen) % len(MARKERS)], "-")
+            colour = colours.get(mechanism, own)
+            if label in VARIANTS:
+                marker, line = VARIANTS[label]
+            elif not first:
+                marker = MARKERS[len(chosen) % len(MARKERS)]
+            if (colour, line) in drawn:
+                free = (each for each in LINES if (colour, each) not in drawn)
+                line = next(free, LINES[len(chosen) % len(LINES)])
+            drawn.add((colour, line))
+            chosen[label] = look(method.title or name, colour, marker, line)
     return chosen
+
+
+def _colours(methods):
+    """Mechanism -> colour, for all that are coloured, or grey because a figure has no more colours."""
+    mechanisms = dict.fromkeys(method.mechanism for method in methods.values())
+    colours = {name: LOOKS[name][1] for name in mechanisms if name in LOOKS}
+    colours = {name: colour for name, colour in colours.items() if colour not in UNCOLOURED}
+    spare = iter([colour for colour in SPARE if colour not in colours.values()])
+    colours = {
+        name: colours.get(name) or next(spare, GREY)
+        for name in mechanisms
+        if name in colours or name not in LOOKS
+    }
+    few = [*dict.fromkeys(colours.values())][:MOST]
+    return {name: colour if colour in few else GREY for name, colour in colours.items()}
 
 
 def canvas(width=6.4, height=4.2):
@@ -191,7 +229,7 @@ def shades(count):
     """Colours of an ordered family from dark to light (part of viridis), distinct in greyscale, too."""
     from matplotlib import colormaps
 
-    return [colormaps["viridis"](0.92 * k / max(1, count - 1)) for k in range(count)]
+    return [colormaps["viridis"](LIGHTEST * k / max(1, count - 1)) for k in range(count)]
 
 
 def ordered(names):
@@ -249,10 +287,37 @@ def plain_ticks(axes, sizes, share=0.12):
             chosen.append(size)
     axes.set_xticks(chosen, [f"{size:,.10g}" for size in chosen])
     axes.xaxis.set_minor_locator(ticker.NullLocator())
-    if axes.get_yscale() == "log":
-        axes.yaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
-        axes.yaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
-        axes.yaxis.set_minor_formatter(ticker.NullFormatter())
+
+
+def log_ticks(axis):
+    """Write out the numbers of a logarithmic axis; a short one has ticks at 1, 2 and 5."""
+    from matplotlib import ticker
+
+    low, high = axis.get_view_interval()
+    axis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5) if high < DECADES * low else (1,)))
+    axis.set_major_formatter(lambda value, _: f"{value:,.10g}")
+    axis.set_minor_formatter(ticker.NullFormatter())
+
+
+def title(axes, text, **look):
+    """Write a title, at the left, in as many lines as it needs."""
+    return axes.set_title(text, loc="left", wrap=True, **look)
+
+
+def heading(fig, text):
+    """Write the title of a figure with several axes."""
+    return fig.suptitle(text, x=0.01, ha="left", wrap=True)
+
+
+def arrows(axes, x, y, colour):
+    """Draw an arrow at the edge for each point beyond the y axis; return whether there is any."""
+    low, high = sorted(axes.get_ylim())
+    x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
+    look = {"color": colour, "linestyle": "", "markersize": 10, "clip_on": False, "zorder": 5}
+    for beyond, edge, marker in ((y < low, low, r"$\downarrow$"), (y > high, high, r"$\uparrow$")):
+        if beyond.any():
+            axes.plot(x[beyond], np.full(beyond.sum(), edge), marker=marker, **look)
+    return bool(((y < low) | (y > high)).any())
 
 
 def log_errors(axes, means):

@@ -94,7 +94,8 @@ def tuning_curve(experiment, spec, paths):
         rows = frame[frame["curve"] == title]
         best = rows[(rows["best"] == 1) & (rows["best"].sum() < len(rows))]
         axes.plot(best["lambda"], best["error_mean"], "o", color=TUNED, markersize=6)
-        axes.set_ylim(0, 1.15 * max(rows["error_mean"].max(), FLAT))
+        top = 1.15 * max(rows["error_mean"].max(), FLAT)
+        axes.set_ylim(-0.02 * top, top)  # so that errors of 0 are seen
         if published:
             axes.axvline(experiment.lambda_published, color="#555555", linestyle=":")
     return fig

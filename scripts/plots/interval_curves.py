@@ -8,6 +8,29 @@ from study.configuration.inputs import ANALYSIS
 from study.configuration.kinds import figure
 from study.configuration.options import Options
 
+LEAST = 0.9  # the axis of coverage of designs ends here; arrows stand for less
+ALWAYS = 0.9995  # coverage that is 1.00 in print
+WORDS = {  # of designs whose names say too little
+    "balls": "normal rows in a ball",
+    "many_levels": "a category of many levels",
+    "strong": "strong effects",
+    "imbalanced_rare": "imbalanced, a rare level",
+    "dominated": "dominated columns",
+    "dominating": "a dominating column",
+    "collinear_few": "collinear, few columns",
+    "many": "many columns",
+    "weak": "weak effects",
+    "yes_no": "yes-no columns",
+    "dominating_one": "one dominating column",
+    "dominated_six": "dominated, six columns",
+    "collinear_near": "nearly collinear",
+    "three_way": "one column about a sum of two",
+    "imbalanced_few": "imbalanced, few columns",
+    "strong_few": "strong effects, few columns",
+    "skewed_few": "skewed, few columns",
+    "many_weak": "many weak effects",
+    "plain_five": "plain, five columns",
+}
 FEW = 40  # minimum number of intervals for an estimate of coverage
 # Red ignores the noise, blue is aware of it. method: (name, colour, marker, line)
 LOOKS = {
@@ -70,7 +93,8 @@ def coverage_designs(experiment, spec, path):
 
     Full points are for printed intervals, hollow ones for others. A point's size shows its share of all
     intervals. Points based on fewer than 40 intervals are left out. The rule for printing intervals was
-    chosen on the designs above the line, and tested on those below it.
+    chosen on the designs above the line, and tested on those below it. Panels say how many points are at
+    1.00; if they are more than half of all, the title says that intervals are often too wide.
     """
     import pandas as pd
 
@@ -79,16 +103,17 @@ def coverage_designs(experiment, spec, path):
     designs, epsilons = list(frame["design"].unique()), sorted(frame["epsilon"].unique())
     chosen = frame.loc[frame["half"] == "chosen", "design"].nunique()
     frame = frame[frame["intervals"] >= FEW]
-    least = min(0.8, frame["coverage"].min()) if len(frame) else 0.8
+    always = frame["coverage"] > ALWAYS
     fig, grid = style.figure(
-        3.4 * len(epsilons) + 1.4, 0.22 * len(designs) + 1.5, ncols=len(epsilons), sharey=True
+        3.4 * len(epsilons) + 2.4, 0.22 * len(designs) + 1.5, ncols=len(epsilons), sharey=True
     )
-    colour = style.shades(2)[0]
+    colour = LOOKS["noise_aware"][1]
+    beyond = False
     for axes, epsilon in zip(np.atleast_1d(grid), epsilons, strict=True):
         part = frame[frame["epsilon"] == epsilon]
         places = part["design"].map(designs.index) + (part["coefficient"] - 4) / 24
         for flag, face, label in ((0, "none", "not printed"), (1, colour, "printed")):
-            own = part["printed"] == flag
+            own = (part["printed"] == flag) & (part["coverage"] >= LEAST)
             size = 6 + 18 * part["share"][own]
             axes.scatter(
                 part["coverage"][own],
@@ -104,10 +129,22 @@ def coverage_designs(experiment, spec, path):
         axes.axvline(0.95, color="#555555", linestyle=(0, (1, 1.5)), linewidth=1)
         if 0 < chosen < len(designs):
             axes.axhline(chosen - 0.5, color="#555555", linewidth=0.8)
-        axes.set(title=rf"$\varepsilon$ = {epsilon:g}", xlabel="coverage", xlim=(least, 1))
-        axes.set_yticks(range(len(designs)), [name.replace("_", " ") for name in designs])
+        low = part["coverage"] < LEAST
+        beyond |= low.any()
+        look = {"color": colour, "linestyle": "", "markersize": 10, "clip_on": False}
+        if low.any():
+            axes.plot(np.full(low.sum(), LEAST), places[low], marker=r"$\leftarrow$", **look)
+        said = f"{always[part.index].sum()} of {len(part)} at 1.00"
+        style.title(axes, rf"$\varepsilon$ = {epsilon:g}: {said}", fontsize="medium")
+        axes.set(xlabel="coverage", xlim=(LEAST, 1))
+        axes.set_yticks(
+            range(len(designs)), [WORDS.get(name, name.replace("_", " ")) for name in designs]
+        )
         axes.tick_params(axis="y", length=0)
     axes.invert_yaxis()
-    fig.suptitle(spec.title, x=0.01, ha="left")
-    fig.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=2)
+    style.heading(fig, spec.title + (": often too wide" if always.mean() > 0.5 else ""))
+    note = "a point is a coefficient; the larger, the more of its intervals"
+    note += f"; arrows: below {LEAST:g}" if beyond else ""
+    look = {"title": note, "title_fontsize": "small"}
+    fig.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=2, **look)
     return fig

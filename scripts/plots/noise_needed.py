@@ -41,51 +41,59 @@ MARKS = {
     "claimed": ("o", "#000000"),
     "audited": ("^", "#D55E00"),
     "proven": ("s", "#0072B2"),
-    "repaired": ("v", "#009E73"),
 }
 LEGEND = {
     "claimed": "claimed",
     "audited": "audited: at least, from releases alone",
     "proven": "proven (at the edge: no finite one)",
-    "repaired": "audited of the repaired form",
 }
 
 
 @figure(ANALYSIS)
 def released_code(experiment, spec, path):
-    """Claimed, audited and proven epsilon of each case, on a logarithmic axis."""
+    """Claimed, audited and proven epsilon of each case, on a logarithmic axis, and the repaired form's."""
     import pandas as pd
     from matplotlib.lines import Line2D
 
     frame = pd.read_csv(path)
-    epsilons = {key: frame[f"epsilon_{key}"].to_numpy(float) for key in MARKS}
+    epsilons = {key: frame[f"epsilon_{key}"].to_numpy(float) for key in (*MARKS, "repaired")}
     finite = np.concatenate([values[np.isfinite(values)] for values in epsilons.values()])
-    low, high = 10.0 ** math.floor(math.log10(finite[finite > 0].min())), 3 * finite.max()
-    fig, axes = style.figure(9.2, 1.4 + 0.3 * len(frame))
+    low, high = epsilons["claimed"].min() / 5, 3 * finite.max()
+    fig, axes = style.figure(9.6, 1.6 + 0.3 * len(frame))
     rows = np.arange(len(frame))[::-1]
     edge = np.where(np.isfinite(epsilons["proven"]), epsilons["proven"], high)
     axes.hlines(rows, epsilons["claimed"], edge, color="#C4C4C4", linewidth=1.5, zorder=1)
     for key, (marker, colour) in MARKS.items():
-        values = np.clip(epsilons[key], low, high)
-        none = ~np.isfinite(epsilons[key])
-        axes.scatter(values[~none], rows[~none], 34, colour, marker, zorder=3, clip_on=False)
-        axes.scatter(values[none], rows[none], 60, colour, ">", zorder=3, clip_on=False)
+        values = epsilons[key]
+        there, none = (values >= low) & np.isfinite(values), ~np.isfinite(values)
+        axes.scatter(values[there], rows[there], 34, colour, marker, zorder=3)
+        axes.scatter(np.full(none.sum(), high), rows[none], 60, colour, ">", zorder=3, clip_on=False)
+        for value, row in zip(values[values < low], rows[values < low], strict=True):
+            axes.text(low * 1.1, row, _found(value), color=colour, fontsize=8, va="center")
     axes.set_xscale("log")
     axes.set_xlim(low, high)
-    names = [
-        f"{case}, {claimed:g}"
-        for case, claimed in zip(frame["case"], epsilons["claimed"], strict=True)
-    ]
-    axes.set_yticks(rows, names)
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    axes.set_xlabel(rf"$\varepsilon$ (at {low:g}: that or less)")
-    axes.set_title(spec.title, loc="left")
+    axes.set_ylim(-0.7, len(frame) - 0.3)
+    axes.set_yticks(rows, frame["case"])
+    axes.tick_params(axis="y", length=0, pad=30)  # beside the column of claims
+    columns = ((-0.01, "claimed", "claimed", "right"), (1.04, "repaired", "repaired,\naudited", "left"))
+    for x, key, head, side in columns:
+        look = {"transform": axes.get_yaxis_transform(), "fontsize": 8, "ha": side}
+        axes.text(x, len(frame) - 0.3, head, va="bottom", **look)
+        for value, row in zip(epsilons[key], rows, strict=True):
+            axes.text(x, row, _found(value), va="center", **look)
+    style.log_ticks(axes.xaxis)
+    axes.set_xlabel(r"$\varepsilon$")
+    style.heading(fig, spec.title)
     handles = [
         Line2D([], [], marker=marker, color=colour, linestyle="", label=LEGEND[key], markersize=6)
         for key, (marker, colour) in MARKS.items()
     ]
-    fig.legend(handles=handles, loc="outside lower left", ncols=2)
+    fig.legend(handles=handles, loc="outside lower left", ncols=3)
     return fig
+
+
+def _found(value):
+    return f"{value:.2g}" if value > 0 else "nothing found"
 
 
 # law -> (name, colour, marker, line style)

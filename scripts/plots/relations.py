@@ -177,8 +177,10 @@ def _plot(shown, looks, x, curves, scales, panels):
     for name in looks if band else ():
         filled = so.Band(alpha=0.15, color=looks[name]["color"])
         plot = plot.add(filled, data=rows[name], ymin=band[0], ymax=band[1])
+    # Marks at 0, the end of the axis, are drawn whole.
+    clipped = many or bool(scales.bottom or scales.within or "y" in scales.log)
     for name, look in looks.items():
-        line = so.Line({"clip_on": many or bool(scales.bottom)}, **{p: look[p] for p in PARTS})
+        line = so.Line({"clip_on": clipped}, **{p: look[p] for p in PARTS})
         plot = plot.add(line, data=rows[name])
     if panels.parted:
         plot = plot.share(**dict.fromkeys(panels.parted, False))

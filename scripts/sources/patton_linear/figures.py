@@ -66,7 +66,7 @@ def accuracy_panels(experiment, spec, frame):
         axes.set_ylabel("test accuracy")
     _explain(fig, [axes for axes in grid.flat if axes.get_visible()], grid[-1])
     note = style.replicates(experiment, frame).replace("\n", " ")
-    fig.suptitle(f"{spec.title}\n{note}", fontsize="large")
+    fig.suptitle(f"{spec.title}\n{note}", fontsize="large", wrap=True)
     return fig
 
 

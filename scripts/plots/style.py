@@ -58,7 +58,7 @@ LOOKS = {
     "dp_sgd_poisson": ("SGD, Poisson batches", "#8C564B", "v", "-"),
     "counts_regression": ("Poisson regression, without privacy", "#000000", "", "-"),
     "counts_rate": ("mean count alone", "#999999", "v", "-"),
-    "counts_gd": ("Poisson regression, gradient descent", "#56B4E9", "v", "-"),
+    "counts_gd": ("Poisson regression, gradient descent", "#56B4E9", "h", "-"),
     "counts_objective_perturbation": (
         "Poisson regression, objective perturbation",
         "#D55E00",
@@ -75,17 +75,25 @@ LOOKS = {
     "private_selection": ("private selection", "#332288", "D", "-"),
     "objective_perturbation_redberg": ("Redberg et al., as published", "#56B4E9", "s", "-"),
 }
-# A variant has its mechanism's colour. These have the same marker and line in every figure: label -> both.
+# A variant has its mechanism's colour and another marker and line. These have the same ones in every figure:
+# label -> colour, if it has its own, marker and line.
 VARIANTS = {
-    "objective_clipped": ("D", "--"),
-    "objective_knorm_offset": ("v", "--"),
-    "gop_add_remove": ("P", "-."),
-    "preconditioned_gd_add_remove": (">", "-."),
-    "objective_log_cosh_wide": ("D", "--"),
-    "boosted_adassp_wide": ("v", "--"),
-    "adassp_thirds": ("D", "--"),
-    "adassp_spectral": ("P", "-."),
-    "hessian_mixing_clipped": ("*", "--"),
+    "objective_clipped": (None, "D", "--"),
+    "objective_knorm_offset": (None, "v", "--"),
+    "gop_add_remove": (None, "P", "-."),
+    "preconditioned_gd_add_remove": (None, ">", "-."),
+    "objective_log_cosh_wide": (None, "D", "--"),
+    "boosted_adassp_wide": (None, "v", "--"),
+    "adassp_thirds": (None, "D", "--"),
+    "adassp_spectral": (None, "P", "-."),
+    "hessian_mixing_clipped": (None, "*", "--"),
+    # Where the lasso's rows are.
+    **dict.fromkeys(("pca_distributed", "pixels_distributed"), ("#0072B2", "H", "-")),
+    **dict.fromkeys(("pca_weights", "pixels_weights"), ("#0072B2", "D", "--")),
+    **dict.fromkeys(("pca_single", "pixels_single"), ("#E69F00", "^", "-")),
+    **dict.fromkeys(("pca_central", "pixels_central"), ("#009E73", "s", "-")),
+    "as_written": ("#D55E00", "v", "-"),
+    "repaired": ("#882255", "P", "-"),
 }
 MOST = 6  # colours of private mechanisms in one figure; further ones are grey
 GREY = "#777777"
@@ -176,8 +184,9 @@ def looks(methods):
             _, own, marker, line = known or (None, None, MARKERS[len(chosen) % len(MARKERS)], "-")
             colour = colours.get(mechanism, own)
             if label in VARIANTS:
-                marker, line = VARIANTS[label]
-            elif not first:
+                special, marker, line = VARIANTS[label]
+                colour = special or colour
+            elif not first and label != mechanism:
                 marker = MARKERS[len(chosen) % len(MARKERS)]
             if (colour, line) in drawn:
                 free = (each for each in LINES if (colour, each) not in drawn)

@@ -49,4 +49,4 @@ def test_differences_are_paired_by_fold(draws):
 def test_a_panel_per_mechanism_with_several_ways(draws):
     fig = figure(SimpleNamespace(methods={}), entry(options=OPTIONS), draws)
     (axes,) = fig.axes
-    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["by rule", "selected"]
+    assert [text.get_text() for text in fig.legends[0].get_texts()] == ["by rule", "selected"]

@@ -55,6 +55,10 @@ def bands(axes):
     return drawn
 
 
+def note(fig):
+    return fig.legends[0].get_title().get_text()
+
+
 def lines(axes):
     return {to_hex(line.get_color()): line.get_xydata().T for line in axes.lines}
 
@@ -165,7 +169,7 @@ def test_errors_move_to_the_epsilon_that_is_proven(monkeypatch):
     np.testing.assert_allclose(bands(axes)[colour], (2 * x, low, high))
     np.testing.assert_allclose(lines(axes)["#000000"][0], 2 * x)
     assert set(lines(axes)) == {colour, "#000000"}
-    assert axes.get_legend().get_title().get_text().endswith("objective perturbation, repaired")
+    assert note(fig).endswith("objective perturbation, repaired")
 
 
 def test_training_accuracy_has_the_bands_of_single_draws():
@@ -185,7 +189,8 @@ def test_training_accuracy_has_the_bands_of_single_draws():
     options = {"plain": ["plain"], "pretrained": ["private"], "published": None}
     options |= {"public_only": "public", "converged": None}
     experiment = SimpleNamespace(**vars(EXPERIMENT) | {"methods": methods})
-    (axes,) = pretraining(experiment, SPEC.but(options=options), frame).axes
+    fig = pretraining(experiment, SPEC.but(options=options), frame)
+    (axes,) = fig.axes
     private = [errors["private", epsilon] for epsilon in (0.1, 1.0)]
     mean = [100 * (1 - each.mean()) for each in private]
     low, high = (
@@ -197,14 +202,16 @@ def test_training_accuracy_has_the_bands_of_single_draws():
     np.testing.assert_allclose(np.sort(drawn, axis=0), (low, high))
     assert any(np.allclose(line.get_ydata(), 93) for line in axes.lines)
     assert "public rows alone" in {text.get_text() for text in axes.texts}
-    assert axes.get_legend().get_title().get_text() == "mean and 95 % of 200 draws"
+    assert note(fig) == "mean and 95 % of 200 draws"
 
 
 def test_a_few_curves_are_named_at_their_ends_and_no_two_names_touch():
     frame = cells(NAMES[:3], "train_size", [100, 200])
     frame["error_mean"] = 0.2
-    (axes,) = learning_curve(EXPERIMENT, SPEC.but(options=OPTIONS), frame).axes
-    assert len(axes.texts) == 3 and not axes.get_legend().get_texts()
+    fig = learning_curve(EXPERIMENT, SPEC.but(options=OPTIONS), frame)
+    (axes,) = fig.axes
+    assert len(axes.texts) == 3 and not fig.legends[0].get_texts()
+    assert axes.get_legend() is None  # notes are below the axes, where they hide nothing
     places = sorted(text.get_position()[1] for text in axes.texts)
     assert min(np.diff(places)) > 0.05 and places[0] >= 0 and places[-1] <= 1
 
@@ -247,7 +254,8 @@ def test_printed_values_stand_with_their_spread(monkeypatch, draw, along):
     frame = cells([method], along, [100, 200] if along == "train_size" else [0.1, 1.0])
     spec = SPEC.but(options=OPTIONS | {"published": "t", "printed_axis": "settings/axis"})
     experiment = SimpleNamespace(**vars(EXPERIMENT) | {"source": "s"})
-    (axes,) = draw(experiment, spec, frame).axes
+    fig = draw(experiment, spec, frame)
+    (axes,) = fig.axes
     (bar,) = axes.containers
     (spread,) = bar.lines[2]
     np.testing.assert_allclose(spread.get_segments()[0][:, 1], [0.28, 0.38])
@@ -258,7 +266,7 @@ def test_printed_values_stand_with_their_spread(monkeypatch, draw, along):
     }
     # Lines mark both ends of the source's axis, and a published value whose epsilon is unknown.
     assert {0.1, 0.6} <= levels and (0.33 in levels) == (along == "epsilon")
-    labels = [text.get_text() for text in axes.get_legend().get_texts()]
+    labels = [text.get_text() for text in fig.legends[0].get_texts()]
     assert {"value published, with its sd", "ends of the source's axis"} <= {*labels}
 
 
@@ -272,13 +280,34 @@ def test_tuning_has_a_panel_with_an_axis_per_data_set(tmp_path):
         frame.to_csv(paths[name], index=False)
     experiment = SimpleNamespace(values={"lambda_published": 0.01}, lambda_published=0.01)
     fig = tuning_curve(experiment, SPEC, paths)
-    counts = {"flat": "3 of 3", "steep": "1 of 3"}
+    says = {"flat": "all 3 tie", "steep": "1 of 3 are best"}
     for axes, (name, values) in zip(fig.axes, errors.items(), strict=True):
-        assert axes.get_title(loc="left") == f"{name}: {counts[name]} are best"
+        assert axes.get_title(loc="left") == f"{name}: {says[name]}"
         low, high = axes.get_ylim()
-        assert low < min(values) and max(values) < high < 0.5
+        assert -0.01 < low < 0 and max(values) < high < 0.5
         drawn = [line.get_xydata() for line in axes.lines]
         np.testing.assert_allclose(drawn[0][:, 1], values)
-        # After the curve come the markers at the best lambdas, and the line at the published 0.01.
-        assert [len(each) for each in drawn[1:]] == [int(counts[name][0]), 2]
+        # After the curve come the best lambda, unless all tie, and the line at the published 0.01.
+        assert [len(each) for each in drawn[1:]] == [0 if name == "flat" else 1, 2]
     assert fig.axes[0].get_ylim() != fig.axes[1].get_ylim()
+
+
+def test_arrows_stand_for_points_beyond_the_axis():
+    frame = cells(NAMES[:3], "train_size", [100, 200, 300])
+    low = (frame["method"] == "objective_perturbation") & (frame["train_size"] == 100)
+    frame.loc[low, ["error_mean", "error_low", "error_high"]] = [-5.0, -6.0, -4.0]
+    fig = learning_curve(EXPERIMENT, SPEC.but(options=OPTIONS | {"least": -0.2}), frame)
+    (axes,) = fig.axes
+    (arrow,) = (line for line in axes.lines if line.get_marker() == r"$\downarrow$")
+    assert axes.get_ylim()[0] == -0.2 and arrow.get_xydata().tolist() == [[100, -0.2]]
+    assert arrow.get_color() == style.LOOKS["objective_perturbation"][1]
+    assert note(fig).endswith("arrows: beyond the axis")
+
+
+def test_short_logarithmic_axes_have_ticks_at_1_2_and_5():
+    _, axes = style.figure()
+    for top, ticks in ((0.3, [0.05, 0.1, 0.2]), (5e3, [0.1, 1, 10, 100, 1000])):
+        axes.set(yscale="log", ylim=(0.04, top))
+        style.log_ticks(axes.yaxis)
+        drawn = [float(tick) for tick in axes.get_yticks() if 0.04 <= tick <= top]
+        assert drawn == pytest.approx(ticks)

@@ -53,7 +53,7 @@ def preparation_price(experiment, spec, draws):
         axes.grid(axis="y", visible=False)
     grid[0, 0].set_yticks(range(len(ways)), ways)
     grid[0, 0].set_ylim(len(ways) - 0.5, -0.5)
-    fig.suptitle(spec.title, x=0.01, ha="left")
+    style.heading(fig, spec.title)
     looks = style.looks(experiment.methods)
     several = len({method for method, _ in series}) > 1
     for at, (method, epsilon) in enumerate(series):

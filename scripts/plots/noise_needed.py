@@ -143,7 +143,7 @@ def noise_laws(experiment, spec, path):
         axes.set_title(rf"$\varepsilon$ = {epsilon:g}", loc="left")
         axes.set_xlabel("columns")
     grid[0, 0].set_ylabel("noise / Gaussian noise, root mean square")
-    fig.suptitle(spec.title, x=0.01, ha="left")
+    style.heading(fig, spec.title)
     handles = [
         Line2D(
             [], [], color=colour, linestyle=line, marker=marker, label=name.format(levels=levels)

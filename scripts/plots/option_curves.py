@@ -48,8 +48,13 @@ def option_curve(experiment, spec, frame):
         if name not in numeric:
             raise ValueError(f"results.csv has no numbers {name!r} (it has: {', '.join(numeric)})")
     varied = experiment.varied()
+    groups = _groups(experiment, set(frame["method"]))
+    own = {
+        group: style.LOOKS.get(experiment.methods[label].mechanism, ("", style.SPARE[0]))[1]
+        for label, group in groups.items()
+    }
     frame = frame.assign(
-        method=frame["method"].map(_groups(experiment, set(frame["method"]))),
+        method=frame["method"].map(groups),
         **{name: [_value(text, options["none"]) for text in frame[name]] for name in varied},
     )
     panels = _ordered(frame[rows]) if rows else [None]
@@ -59,12 +64,12 @@ def option_curve(experiment, spec, frame):
         for key in dict.fromkeys(("dataset", "method", *varied, "train_size", "epsilon"))
         if key not in (along, rows) and any(part[key].nunique() > 1 for part in parts)
     ] or ["method"]
-    looks = _looks(frame, keys)
+    looks = _looks(frame, keys, own)
     places = _places(frame[along], options["log_along"])
     words = any(isinstance(value, str) for value in places)
     fig, grid = style.figure(
-        3.4 * len(columns) + (4.2 if len(columns) == 1 else 2.6),
-        max(2.2 * len(panels) + 0.6, 4.2),
+        max(3.4 * len(columns) + 0.6, 7.0),
+        max(2.2 * len(panels) + 0.6, 4.2) + 0.13 * len(looks),
         nrows=len(panels),
         ncols=len(columns),
         sharex=True,
@@ -86,15 +91,17 @@ def option_curve(experiment, spec, frame):
             axes.set_xscale("log")
         if not words and options["log_along"]:
             style.plain_ticks(axes, places)
+            if axes.get_yscale() == "log":
+                style.log_ticks(axes.yaxis)
         elif words:
             axes.set_xticks([*places.values()], [_text(value) for value in places])
             axes.minorticks_off()
         else:
             axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.6g}")
     if grid.size == 1:
-        grid[0, 0].set_title(spec.title, loc="left")
+        style.title(grid[0, 0], spec.title)
     else:
-        fig.suptitle(spec.title, x=0.01, ha="left")
+        style.heading(fig, spec.title)
     drawn = {}
     for axes in grid.flat:
         handles, labels = axes.get_legend_handles_labels()
@@ -103,9 +110,10 @@ def option_curve(experiment, spec, frame):
     fig.legend(
         [drawn[label] for label in labels],
         labels,
-        loc="outside right upper",
+        loc="outside lower left",
+        ncols=2,
         alignment="left",
-        title=style.replicates(experiment, frame),
+        title=style.replicates(experiment, frame).replace("\n", " "),
         title_fontsize="small",
     )
     return fig
@@ -167,8 +175,11 @@ def _places(values, log):
     return places
 
 
-def _looks(frame, keys):
-    """Curve ((key, value), ..) -> look: a colour for the last key, marker and line for the others."""
+def _looks(frame, keys, own):
+    """Curve ((key, value), ..) -> look: a colour for the last key, marker and line for the others.
+
+    own: method -> its colour, which it has if the last key is an epsilon for all that are private.
+    """
     orders = {key: _ordered(frame[key]) for key in keys}
     there = set(frame[keys].itertuples(index=False, name=None))
     curves = [curve for curve in itertools.product(*orders.values()) if curve in there]
@@ -176,6 +187,10 @@ def _looks(frame, keys):
     noiseless = [value for value in last if keys[-1] == "epsilon" and value == np.inf]
     colours = style.shades(len(last) - len(noiseless)) + ["#000000"] * len(noiseless)
     colours = dict(zip(last, colours, strict=True))
+    alone = "method" in keys and len({*own.values()}) == len(own)
+    alone &= (
+        keys[-1] == "method" or (keys[-1] == "epsilon" and len(last) - len(noiseless) == 1)
+    )
     kinds = list(dict.fromkeys(curve[:-1] for curve in curves))
     looks = {}
     for curve in curves:
@@ -185,7 +200,7 @@ def _looks(frame, keys):
             del named["epsilon"]  # the method's name already says "without privacy"
         looks[tuple(zip(keys, curve, strict=True))] = {
             "label": ", ".join(_named(key, value) for key, value in named.items() if value != ""),
-            "color": colours[curve[-1]],
+            "color": own[curve[keys.index("method")]] if alone else colours[curve[-1]],
             "marker": style.MARKERS[number % len(style.MARKERS)],
             "linestyle": LINES[number % len(LINES)] if len(kinds) > 1 else "-",
         }

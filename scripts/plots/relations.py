@@ -10,6 +10,7 @@ from plots import style
 
 TOGETHER = 4  # maximum number of curves on common axes, not counting baselines
 LINE = 100  # characters per line of the note below a single figure
+BESIDE = 60  # characters per line of a title that has a legend at its right
 WIDTH = 40  # characters per line of a panel's title
 NAMED = 5  # maximum number of names at curves' ends, or of legend entries inside the axes
 APART = 0.058  # distance between names at right ends, as a share of the axes' height
@@ -252,8 +253,10 @@ def _explain(fig, spec, looks, panels, note, printed):
             beside = {"loc": "lower right"}
         fig.legend(**look, **beside)
         return
-    style.title(fig.axes[0], ", ".join(filter(None, (spec.title, *panels.headings))))
-    if looks and (spec.options.get("beside") or len(explained) > NAMED):
+    title = ", ".join(filter(None, (spec.title, *panels.headings)))
+    beside = looks and (spec.options.get("beside") or len(explained) > NAMED)
+    style.title(fig.axes[0], textwrap.fill(title, BESIDE) if beside else title)
+    if beside:
         fig.set_size_inches(9.2, 4.2)
         fig.legend(loc="outside right upper", **look)
     elif explained or note:  # below the axes, where it hides no curve

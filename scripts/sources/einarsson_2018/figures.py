@@ -138,7 +138,7 @@ def pixel_density(experiment, spec, paths):
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlabel("value of a pixel (0 is background)")
     axes.set_ylabel("density")
-    axes.set_title(spec.title, loc="left")
+    axes.set_title(spec.title, loc="left", wrap=True)
     axes.legend()
     return fig
 
@@ -199,7 +199,7 @@ def component_scatter(experiment, spec, path):
     )
     for axes, panel in zip(grid[0], panels.values(), strict=True):
         _scatter(axes, panel)
-    fig.suptitle(spec.title, fontsize=11, x=0.01, ha="left")
+    style.heading(fig, spec.title)
     return fig
 
 
@@ -289,7 +289,7 @@ def noise_densities(experiment, spec, _):
     axes.set_ylabel("density")
     axes.set_yscale("log")
     axes.set_ylim(1e-4, 2 * max(line.get_ydata().max() for line in axes.lines))
-    axes.set_title(spec.title, loc="left")
+    axes.set_title(spec.title, loc="left", wrap=True)
     axes.legend(fontsize="small")
     return fig
 
@@ -431,7 +431,7 @@ def search_grid(experiment, spec, paths):
         axes.set_title(looks[method]["label"] + private, loc="left", fontsize="medium")
     for axes in grid.flat[len(maps) :]:
         axes.set_visible(False)
-    fig.suptitle(spec.title, x=0.01, ha="left")
+    style.heading(fig, spec.title)
     return fig
 
 
@@ -527,7 +527,7 @@ def _choices(paths):
 
 @figure(SEARCHES)
 def searched_settings(experiment, spec, paths):
-    """Chosen lambda and batch size against the training size, one line per epsilon."""
+    """Chosen lambda and batch size against the training size, as points of one colour per epsilon."""
     frame = _choices(paths)
     fig, grid = style.figure(6.8, 5.4, nrows=2, sharex=True)
     values = sorted(frame["epsilon"].unique())
@@ -535,16 +535,20 @@ def searched_settings(experiment, spec, paths):
         zip(values, _colours(values), strict=True), style.MARKERS, strict=False
     ):
         rows = frame[frame["epsilon"] == value].sort_values("train_size")
-        look = {"color": colour, "marker": marker, "label": _curve(value)}
-        grid[0].plot(rows["train_size"], rows["lambda"], **look)
-        grid[1].plot(rows["train_size"], rows["batch"], **look)
+        look = {"color": colour, "marker": marker, "markersize": 7, "linestyle": ""}
+        look["label"] = _curve(value)
+        # Points are shifted sideways, since choices are few and equal ones would hide each other.
+        step = 0.012 * np.ptp(frame["train_size"])
+        x = rows["train_size"] + step * (values.index(value) - (len(values) - 1) / 2)
+        grid[0].plot(x, rows["lambda"], **look)
+        grid[1].plot(x, rows["batch"], **look)
     for axes, name in zip(grid, (r"chosen $\lambda$", "chosen batch size"), strict=True):
         axes.set_ylabel(name)
         axes.set_yscale("log")
-    grid[1].yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        style.log_ticks(axes.yaxis)
     grid[1].set_xlabel("training rows")
     grid[1].xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-    grid[0].set_title(spec.title, loc="left")
+    grid[0].set_title(spec.title, loc="left", wrap=True)
     grid[0].legend(loc="upper left", bbox_to_anchor=(1, 1))
     return fig
 
@@ -567,7 +571,7 @@ def iterations(experiment, spec, path):
         axes.set_xlabel("iteration")
         axes.set_ylabel(name)
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    grid[0].set_title(spec.title, loc="left")
+    grid[0].set_title(spec.title, loc="left", wrap=True)
     grid[1].legend(loc="upper left", bbox_to_anchor=(1, 1))
     return fig
 
@@ -619,7 +623,7 @@ def weights_and_noise(experiment, spec, path):
     grid[0, 0].set_ylabel("value (arcsinh scale)")
     grid[1, 0].set_ylabel("magnitude, zeros left out")
     fig.supxlabel(r"noise at privacy parameter $\varepsilon$, and the weights it hides")
-    fig.suptitle(spec.title, x=0.01, ha="left")
+    style.heading(fig, spec.title)
     return fig
 
 

@@ -12,8 +12,12 @@ from study.configuration.options import Options
 from study.jobs.files import read_json
 
 
+WITHIN = 1.02  # how far beyond the most rows of a curve a printed value may be
+
+
 class PrintedCurve(Options):
     printed: dict = {}
+    rows: str = "rows before they are cut into folds"
 
 
 @figure(CELLS, PrintedCurve, describes_data=True, printed=True)
@@ -21,14 +25,14 @@ def printed_curve(experiment, spec, frame):
     """Mean error with 95 % bands against the number of rows, and printed errors as crosses.
 
     options["printed"]: method -> {number of rows: path in source.yaml}, also for non-private methods. No
-    verdict compares these errors with ours.
+    verdict compares these errors with ours. options["rows"]: the rows that are counted.
     """
     source, dataset = facts.read(experiment.source), data_name(frame["dataset"].iloc[0])
     marks = [
         Mark(method, dataset, float(source.look_up(path)), None, int(size))
         for method, places in spec.options["printed"].items()
         for size, path in places.items()
-        if int(size) in set(frame["train_size"])
+        if frame["train_size"].min() <= int(size) <= WITHIN * frame["train_size"].max()
     ]
     return relation(
         spec,
@@ -36,7 +40,7 @@ def printed_curve(experiment, spec, frame):
         style.looks({m: experiment.methods[m] for m in dict.fromkeys(frame["method"])}),
         "train_size",
         Curves(),
-        Scales(("rows before they are cut into folds", "test error")),
+        Scales((spec.options["rows"], "test error")),
         style.replicates(experiment, frame),
         Printed(tuple(marks)),
     )

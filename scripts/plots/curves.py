@@ -11,7 +11,7 @@ from study.configuration import printed_values
 from study.configuration.experiment import data_name
 from study.configuration.inputs import CELLS, TUNING
 from study.configuration.kinds import figure
-from study.configuration.options import Comparison, Options, PrintedAxis
+from study.configuration.options import Comparison, Method, Options, PrintedAxis
 
 # axis -> names of the options that make it logarithmic
 AXES = {"x": ("log_size", "log_epsilon"), "y": ("log_error",)}
@@ -29,6 +29,9 @@ class Curve(Options):
     printed_axis: PrintedAxis | None = None
     from_zero: bool = True
     least: float | None = None
+    finding: str | None = None
+    lower: Method | None = None
+    higher: Method | None = None
 
 
 class LearningCurve(Curve):
@@ -45,6 +48,8 @@ def learning_curve(experiment, spec, frame):
     options["printed_axis"]: the path in source.yaml of the source's axis range.
     options["from_zero"]: whether the axis of errors starts at 0.
     options["least"]: the lower limit of the y axis if values are below it; arrows stand for these.
+    options["finding"]: what the figure shows, for its title, if at most of its points the interval of
+    options["lower"] is below that of options["higher"].
     """
     return _curves(experiment, spec, frame, "train_size", "training rows")
 
@@ -61,7 +66,8 @@ def epsilon_curve(experiment, spec, frame):
     options["published"]: printed values, drawn as crosses. If a curve has only one, it is a dotted line
     in the method's colour, with its standard deviation at the right end. The curve crosses this line at the
     epsilon that the value implies.
-    options["beside"], ["metric"], ["printed_axis"], ["from_zero"], ["least"]: as for `learning_curve`.
+    options["beside"], ["metric"], ["printed_axis"], ["from_zero"], ["least"], ["finding"]: as for
+    `learning_curve`.
     options["own_axes"]: whether every panel has its own y axis.
     """
     label = r"privacy parameter $\varepsilon$ (smaller is more private)"
@@ -123,6 +129,8 @@ def _curves(experiment, spec, frame, along, label):
         frame["panel"] = frame["dataset"].map(names)
     behind = [m for m in methods if not methods[m].private]
     looks = style.looks(methods)
+    if options.get("finding") and _holds(frame, options["lower"], options["higher"], band):
+        spec = spec.but(title=f"{spec.title}: {options['finding']}")
     return relation(
         spec,
         frame,
@@ -141,6 +149,15 @@ def _curves(experiment, spec, frame, along, label):
             _axis(experiment, options.get("printed_axis")),
         ),
     )
+
+
+def _holds(frame, lower, higher, band):
+    """Whether one method's interval is below another's at most points that both have."""
+    at = ["dataset", "train_size", "epsilon"]
+    first, second = (frame[frame["method"] == name].set_index(at) for name in (lower, higher))
+    low, high = band
+    apart = (first[high] < second[low].reindex(first.index))[first.index.isin(second.index)]
+    return bool(len(apart)) and apart.mean() > 0.5
 
 
 def _printed(experiment, name, frame, datasets, behind, along):

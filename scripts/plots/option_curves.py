@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import textwrap
 
 import numpy as np
 
@@ -19,6 +20,7 @@ NAMES = {
     "lambda": r"$\lambda$",
     "epsilon": r"$\varepsilon$",
 }
+WIDTH = 22  # characters per line of a panel's name, beside its axis
 LINES = ("-", "--", ":", "-.")
 
 
@@ -84,7 +86,8 @@ def option_curve(experiment, spec, frame):
             if not (frame[column] < 0).any():
                 axes.set_ylim(bottom=0)
         if rows:
-            line[0].set_ylabel(f"{_named(rows, panel)}\n{line[0].get_ylabel()}")
+            name = textwrap.fill(_named(rows, panel), WIDTH)
+            line[0].set_ylabel(f"{name}\n{line[0].get_ylabel()}")
     for axes in grid[-1]:
         axes.set_xlabel(NAMES.get(along, along.replace("_", " ")))
         if options["log_along"]:

@@ -55,13 +55,31 @@ def pretraining(experiment, spec, draws):
         "epsilon",
         Curves("mean", ("low", "high"), noiseless),
         Scales((rf"{name} $\varepsilon$", "training accuracy, percent"), log="x", within=(0, 100)),
-        note + (",\nhollow: published" if some else ""),
+        note + (f",\nhollow: published\n{_residual(experiment, frame, printed)}" if some else ""),
     )
     for side, colour, marker, _ in sides if some else ():
         theirs = {epsilon: value for epsilon, value in printed[side].items() if epsilon < np.inf}
         look = {"linestyle": "", "marker": marker, "markersize": 7, "markerfacecolor": "none"}
         fig.axes[0].plot([*theirs], [*theirs.values()], color=colour, **look)
     return fig
+
+
+def _residual(experiment, frame, printed):
+    """How far our means are from the printed values, to which data and steps were fitted."""
+    private = frame[[experiment.methods[method].private for method in frame["curve"]]]
+    apart = {}
+    for row in private.itertuples():
+        started = experiment.methods[row.curve].options.get("pretrain")
+        theirs = printed["pretrained" if started else "plain"].get(row.epsilon)
+        if theirs is not None:
+            apart[row.curve, row.epsilon] = abs(row.mean - theirs)
+    if not apart:
+        return ""
+    worst = max(apart, key=apart.get)
+    return (
+        f"(fitted to these, ours miss them by\n{np.mean([*apart.values()]):.1f} points on average, "
+        rf"{apart[worst]:.1f} at $\varepsilon$ = {worst[1]:g})"
+    )
 
 
 @figure(ANALYSIS)

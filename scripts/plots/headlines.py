@@ -5,6 +5,7 @@ They are seen at 900 pixels and on phones, so each is narrow, with few words.
 
 import math
 import textwrap
+from collections import Counter
 
 import numpy as np
 
@@ -48,8 +49,11 @@ def keeps(rows, titles):
 
 
 def _grid(axes, rows):
-    sizes = sorted({row["size"] for row in rows})
     epsilons = sorted({row["epsilon"] for row in rows})
+    tried = Counter(row["size"] for row in rows)
+    # A size that was not tried at every epsilon is left out, unless none was.
+    sizes = sorted(size for size, count in tried.items() if count == max(tried.values()))
+    rows = [row for row in rows if row["size"] in sizes]
     kept = np.full((len(sizes), len(epsilons)), math.nan)
     for row in rows:
         kept[sizes.index(row["size"]), epsilons.index(row["epsilon"])] = row["kept"]
@@ -101,7 +105,7 @@ def holds(sources):
                 axes.barh(y, share, left=left, height=0.7, **look)
                 if share > 5:
                     text = axes.text(
-                        left + share / 2, y, f"{count:,}", ha="center", va="center", fontsize=8
+                        left + share / 2, y, f"{count:,}", ha="center", va="center", fontsize=9
                     )
                     text.set_path_effects([style.halo()])
                 left += share
@@ -117,7 +121,7 @@ def holds(sources):
         handles.append(
             Patch(facecolor="#EEEEEE", hatch="////", edgecolor="#888888", label="recorded run")
         )
-    fig.legend(handles=handles, loc="outside upper center", ncols=3, fontsize=8)
+    fig.legend(handles=handles, loc="outside upper center", ncols=3, fontsize=9)
     return fig
 
 
@@ -137,7 +141,7 @@ def leaks(forms):
     finite = [form["proven"] for form in shown if form["proven"] < math.inf]
     # At a tiny epsilon a proof may be far beyond all others: its bar is cut, with its number beside it.
     high = min(4 * max((*attacked, *finite), default=10), max(4 * max(attacked, default=1), FAR))
-    fig, axes = style.figure(WIDTH, 1.4 + 0.22 * len(shown))
+    fig, axes = style.figure(WIDTH, 1.4 + 0.26 * len(shown))
     for y, form in enumerate(reversed(shown)):
         colour = RELEASED if form["released"] else OTHERS
         cut = form["proven"] > high
@@ -145,7 +149,7 @@ def leaks(forms):
         if cut:
             said = "no bound" if form["proven"] == math.inf else f"{form['proven']:,.0f}x"
             place = axes.get_yaxis_transform()
-            axes.text(1.01, y, said, va="center", fontsize=7, transform=place)
+            axes.text(1.01, y, said, va="center", fontsize=8, transform=place)
         if form["attacked"] and form["attacked"] > 1:
             axes.plot(form["attacked"], y, "D", color=FOUND, markersize=5, markeredgecolor="white")
     axes.set_xscale("log")
@@ -153,8 +157,8 @@ def leaks(forms):
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}x")
     axes.set_yticks(
         range(len(shown)),
-        ["\n".join(textwrap.wrap(form["name"], 34)) for form in reversed(shown)],
-        fontsize=7,
+        ["\n".join(textwrap.wrap(_short(form), 30)) for form in reversed(shown)],
+        fontsize=8,
     )
     axes.set_ylim(-0.6, len(shown) - 0.4)
     axes.grid(axis="y", visible=False)
@@ -169,5 +173,10 @@ def leaks(forms):
             [], [], marker="D", linestyle="", color=FOUND, label="an attack shows at least so much"
         ),
     ]
-    fig.legend(handles=handles, loc="outside upper center", ncols=1, fontsize=8)
+    fig.legend(handles=handles, loc="outside upper center", ncols=1, fontsize=9)
     return fig
+
+
+def _short(form):
+    """A form's name without what its colour says, and without settings to which its verdict is confined."""
+    return form["name"].partition(" (only with")[0].removesuffix(", released program")

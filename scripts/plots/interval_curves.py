@@ -68,7 +68,9 @@ def coverage(experiment, spec, path):
         [frame[frame["method"] != "without_privacy"], *(plain.assign(epsilon=e) for e in names)]
     )
     frame = frame.assign(curve=frame["method"], panel=frame["epsilon"].map(names))
-    looks = {name: style.look(*look) for name, look in LOOKS.items() if name in set(frame["method"])}
+    looks = {
+        name: style.look(*look) for name, look in LOOKS.items() if name in set(frame["method"])
+    }
     fig = relation(
         spec,
         frame,

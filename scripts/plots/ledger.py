@@ -7,14 +7,8 @@ from plots import style
 COLOURS = {"claimed": "#000000", "proven": "#0072B2", "audited": "#D55E00", "pair": "#999999"}
 
 
-WORST = 15  # mechanisms in a picture; the tables have all
-
-
 def ledger(frame):
-    """One row for each of the WORST mechanisms, the worst first; an infinite epsilon is an arrow.
-
-    A mechanism is shown with the attack that refutes most of its claim. What no attack refutes is ordered by
-    how far the proven epsilon is above the claim.
+    """One row per attack, the worst mechanism at the top; an infinite epsilon is an arrow to the right.
 
     Each attack is shown at the epsilon where the audited epsilon exceeds the claimed one by the largest
     factor. If the audited epsilon never exceeds the claimed one, the proven epsilon takes its place. If
@@ -24,10 +18,8 @@ def ledger(frame):
         [_shown(rows) for _, rows in frame.groupby(["mechanism", "attack"], sort=False)]
     ]
     frame = frame.assign(beyond=(frame["epsilon_audited"] / frame["epsilon_claimed"]).fillna(0))
-    frame["unproven"] = (frame["epsilon_proven"] / frame["epsilon_claimed"]).fillna(0)
-    frame = frame.sort_values(["beyond", "unproven", "mechanism"])
-    count = frame["mechanism"].nunique()
-    frame = frame.drop_duplicates("mechanism", keep="last")[-WORST:].reset_index(drop=True)
+    frame["worst"] = frame.groupby("mechanism")["beyond"].transform("max")
+    frame = frame.sort_values(["worst", "mechanism", "beyond"]).reset_index(drop=True)
     finite = frame[["epsilon_claimed", "epsilon_proven", "epsilon_audited", "epsilon_pair"]]
     finite = finite.to_numpy(float)
     finite = finite[np.isfinite(finite) & (finite > 0)]
@@ -69,15 +61,16 @@ def ledger(frame):
     axes.set_ylim(-0.7, len(frame) - 0.3)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.set_yticks(places, _names(frame), fontsize=8)
+    borders = np.flatnonzero(frame["mechanism"].to_numpy()[1:] != frame["mechanism"][:-1])
+    axes.hlines(borders + 0.5, low, high, color="#cccccc", linewidth=0.8)
     axes.grid(axis="y", visible=False)
     axes.set_xlabel(r"$\varepsilon$ (smaller is more private)")
     axes.xaxis.tick_top()
     axes.xaxis.set_label_position("top")
     levels = sorted({f"{100 * level:g} %" for level in frame["confidence"]})
-    style.title(
-        axes,
-        f"Privacy ledger, the worst {len(frame)} of {count} forms: "
-        f"{' or '.join(levels)} confidence in all of a mechanism's lower bounds",
+    axes.set_title(
+        f"Privacy ledger: {' or '.join(levels)} confidence\nin all of a mechanism's lower bounds",
+        loc="left",
     )
     fig.legend(loc="outside upper center", ncols=3, fontsize=8)
     return fig

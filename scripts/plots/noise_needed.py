@@ -67,7 +67,9 @@ def released_code(experiment, spec, path):
         values = epsilons[key]
         there, none = (values >= low) & np.isfinite(values), ~np.isfinite(values)
         axes.scatter(values[there], rows[there], 34, colour, marker, zorder=3)
-        axes.scatter(np.full(none.sum(), high), rows[none], 60, colour, ">", zorder=3, clip_on=False)
+        axes.scatter(
+            np.full(none.sum(), high), rows[none], 60, colour, ">", zorder=3, clip_on=False
+        )
         for value, row in zip(values[values < low], rows[values < low], strict=True):
             axes.text(low * 1.1, row, _found(value), color=colour, fontsize=8, va="center")
     axes.set_xscale("log")
@@ -75,7 +77,10 @@ def released_code(experiment, spec, path):
     axes.set_ylim(-0.7, len(frame) - 0.3)
     axes.set_yticks(rows, frame["case"])
     axes.tick_params(axis="y", length=0, pad=30)  # beside the column of claims
-    columns = ((-0.01, "claimed", "claimed", "right"), (1.04, "repaired", "repaired,\naudited", "left"))
+    columns = (
+        (-0.01, "claimed", "claimed", "right"),
+        (1.04, "repaired", "repaired,\naudited", "left"),
+    )
     for x, key, head, side in columns:
         look = {"transform": axes.get_yaxis_transform(), "fontsize": 8, "ha": side}
         axes.text(x, len(frame) - 0.3, head, va="bottom", **look)

@@ -191,9 +191,7 @@ def _looks(frame, keys, own):
     colours = style.shades(len(last) - len(noiseless)) + ["#000000"] * len(noiseless)
     colours = dict(zip(last, colours, strict=True))
     alone = "method" in keys and len({*own.values()}) == len(own)
-    alone &= (
-        keys[-1] == "method" or (keys[-1] == "epsilon" and len(last) - len(noiseless) == 1)
-    )
+    alone &= keys[-1] == "method" or (keys[-1] == "epsilon" and len(last) - len(noiseless) == 1)
     kinds = list(dict.fromkeys(curve[:-1] for curve in curves))
     looks = {}
     for curve in curves:

@@ -26,7 +26,9 @@ def printed_bars(experiment, spec, frame):
     none. options["published"]: the printed values.
     """
     wanted = spec.options["epsilons"]
-    frame = frame[~np.isfinite(frame["epsilon"]) | frame["epsilon"].isin(wanted or frame["epsilon"])]
+    frame = frame[
+        ~np.isfinite(frame["epsilon"]) | frame["epsilon"].isin(wanted or frame["epsilon"])
+    ]
     shown = {*frame["method"]}
     looks = style.looks({m: v for m, v in experiment.methods.items() if m in shown})
     printed = {
@@ -36,14 +38,24 @@ def printed_bars(experiment, spec, frame):
     datasets = [*frame["dataset"].unique()]
     lines = _lines(frame, looks, {method for _, method in printed})
     fig, grid = style.figure(
-        4.6 * len(datasets), 1.2 + 0.26 * len(lines), ncols=len(datasets), sharey=True, squeeze=False
+        4.6 * len(datasets),
+        1.2 + 0.26 * len(lines),
+        ncols=len(datasets),
+        sharey=True,
+        squeeze=False,
     )
     for axes, dataset in zip(grid[0], datasets, strict=True):
         own = frame[frame["dataset"] == dataset].set_index(["method", "epsilon"])
         for y, (method, epsilon, _) in enumerate(lines):
             if epsilon is None and (dataset, method) in printed:
                 value = printed[dataset, method]
-                _bar(axes, y, value.value, value.sd or 0.0, PRINTED | {"edgecolor": looks[method]["color"]})
+                _bar(
+                    axes,
+                    y,
+                    value.value,
+                    value.sd or 0.0,
+                    PRINTED | {"edgecolor": looks[method]["color"]},
+                )
             elif (method, epsilon) in own.index:
                 row = own.loc[(method, epsilon)]
                 _bar(axes, y, row["error_mean"], 0.0, {"color": looks[method]["color"]})

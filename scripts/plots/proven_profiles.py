@@ -3,9 +3,10 @@
 import numpy as np
 
 from plots import style
-from plots.ledger import COLOURS, WORST
+from plots.ledger import COLOURS
 
 LEAST = 1e-8  # the smallest delta of the axis
+WORST = 15  # panels; the page has tables of all mechanisms
 WIDEST = 2.0  # the largest epsilon of the axis, over the audited one
 COLUMNS = ("profile_epsilon", "profile_delta", "audited_delta", "audited_epsilon")
 
@@ -13,7 +14,7 @@ COLUMNS = ("profile_epsilon", "profile_delta", "audited_delta", "audited_epsilon
 def profiles(frame):
     """One panel per mechanism with a proven profile, with the audited points of the tightest attack.
 
-    The WORST mechanisms are drawn, whose attacks come nearest to the proof; the page has tables of all. Their
+    The WORST mechanisms are drawn, whose attacks come nearest to the proof. Their
     epsilons are shares of the epsilon at which they run, so that panels have common axes.
 
     frame: the content of ledger.csv. If a panel's proof is right, its audited points lie below its curve,

@@ -40,7 +40,9 @@ def regret(rows):
             axes.plot(mean, y, "o", markersize=7, color=colour, markerfacecolor=face)
             place = axes.get_yaxis_transform()
             axes.text(1.01, y, f"{count} of {of}", va="center", transform=place)
-        names = ["\n".join(textwrap.wrap(row["title"], NAME)) for row in methods]
+        names = [
+            "\n".join(textwrap.wrap(row["title"], NAME, break_on_hyphens=False)) for row in methods
+        ]
         axes.set_yticks(range(len(methods)), names)
         axes.set_ylim(-0.6, len(methods) - 0.4)
         axes.set_xlim(-1, 1.02 * max(5, *(POINTS * _top(row) for row in methods)))

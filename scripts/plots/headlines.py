@@ -5,7 +5,6 @@ They are seen at 900 pixels and on phones, so each is narrow, with few words.
 
 import math
 import textwrap
-from collections import Counter
 
 import numpy as np
 
@@ -49,11 +48,8 @@ def keeps(rows, titles):
 
 
 def _grid(axes, rows):
+    sizes = sorted({row["size"] for row in rows})
     epsilons = sorted({row["epsilon"] for row in rows})
-    tried = Counter(row["size"] for row in rows)
-    # A size that was not tried at every epsilon is left out, unless none was.
-    sizes = sorted(size for size, count in tried.items() if count == max(tried.values()))
-    rows = [row for row in rows if row["size"] in sizes]
     kept = np.full((len(sizes), len(epsilons)), math.nan)
     for row in rows:
         kept[sizes.index(row["size"]), epsilons.index(row["epsilon"])] = row["kept"]
@@ -68,6 +64,7 @@ def _grid(axes, rows):
             _border(axes, kept, y, x)
     axes.set_xticks(range(len(epsilons)), [f"{e:g}" for e in epsilons])
     axes.set_yticks(range(len(sizes)), [f"{size:,}" for size in sizes])
+    axes.patch.set(hatch="///", edgecolor="#DDDDDD")  # what was not tried
     axes.grid(visible=False)
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)

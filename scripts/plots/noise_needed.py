@@ -1,7 +1,5 @@
 """Figures of noise, by accounting method and by law, and of released programs' guarantees."""
 
-import math
-
 import numpy as np
 
 from plots import style

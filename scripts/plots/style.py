@@ -75,8 +75,8 @@ LOOKS = {
     "private_selection": ("private selection", "#332288", "D", "-"),
     "objective_perturbation_redberg": ("Redberg et al., as published", "#56B4E9", "s", "-"),
 }
-# A variant has its mechanism's colour and another marker and line. These have the same ones in every figure:
-# label -> colour, if it has its own, marker and line.
+# A variant has its mechanism's colour and another marker and line. These have the same ones in every
+# figure: label -> colour, if it has its own, marker and line.
 VARIANTS = {
     "objective_clipped": (None, "D", "--"),
     "objective_knorm_offset": (None, "v", "--"),

@@ -48,5 +48,5 @@ def test_differences_are_paired_by_fold(draws):
 
 def test_a_panel_per_mechanism_with_several_ways(draws):
     fig = figure(SimpleNamespace(methods={}), entry(options=OPTIONS), draws)
-    (axes,) = fig.axes
+    assert len(fig.axes) == 1
     assert [text.get_text() for text in fig.legends[0].get_texts()] == ["by rule", "selected"]

@@ -11,7 +11,6 @@ from study.configuration.kinds import figure
 from study.configuration.options import Options
 from study.jobs.files import read_json
 
-
 WITHIN = 1.02  # how far beyond the most rows of a curve a printed value may be
 
 

@@ -322,7 +322,7 @@ def arrows(axes, x, y, colour):
     """Draw an arrow at the edge for each point beyond the y axis; return whether there is any."""
     low, high = sorted(axes.get_ylim())
     x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
-    look = {"color": colour, "linestyle": "", "markersize": 10, "clip_on": False, "zorder": 5}
+    look = {"color": colour, "linestyle": "", "markersize": 8, "clip_on": False, "zorder": 5}
     for beyond, edge, marker in ((y < low, low, r"$\downarrow$"), (y > high, high, r"$\uparrow$")):
         if beyond.any():
             axes.plot(x[beyond], np.full(beyond.sum(), edge), marker=marker, **look)

@@ -136,3 +136,18 @@ def test_the_majority_class_stands_in_every_panel(tmp_path, monkeypatch):
         (bars,) = axes.containers
         assert bars.has_yerr
         np.testing.assert_allclose(bars.lines[0].get_ydata(), 0.7)
+
+
+def test_a_fit_says_how_far_it_is_from_what_it_was_fitted_to():
+    from sources.hoseinpour_2023.figures import _residual
+
+    methods = {
+        "zero": SimpleNamespace(private=True, options={}),
+        "started": SimpleNamespace(private=True, options={"pretrain": {"steps": 1}}),
+        "plain": SimpleNamespace(private=False, options={}),
+    }
+    rows = [("zero", 0.5, 50.0), ("zero", 1.0, 60.0), ("started", 1.0, 70.0), ("plain", 1.0, 0.0)]
+    frame = pd.DataFrame(rows, columns=["curve", "epsilon", "mean"])
+    printed = {"plain": {0.5: 54.0, 1.0: 61.0}, "pretrained": {1.0: 69.0}}
+    said = _residual(SimpleNamespace(methods=methods), frame, printed)
+    assert "2.0 points on average, 4.0 at $\\varepsilon$ = 0.5" in said

@@ -10,6 +10,7 @@ from matplotlib.colors import to_hex
 from configured import entry
 from plots import style
 from plots.curves import epsilon_curve, learning_curve, tuning_curve
+from plots.printed_bars import printed_bars
 from plots.relations import OTHERS, Curves, Scales, relation
 from sources.einarsson_2018.figures import epsilon_family, proven_curve
 from sources.hoseinpour_2023.figures import PRETRAINED, pretraining
@@ -311,3 +312,35 @@ def test_short_logarithmic_axes_have_ticks_at_1_2_and_5():
         style.log_ticks(axes.yaxis)
         drawn = [float(tick) for tick in axes.get_yticks() if 0.04 <= tick <= top]
         assert drawn == pytest.approx(ticks)
+
+
+@pytest.mark.parametrize(("apart", "says"), [(0.2, "A title: less"), (0.01, "A title")])
+def test_a_title_says_the_finding_only_while_intervals_show_it(apart, says):
+    lower, higher = "objective_perturbation", "output_perturbation"
+    frame = cells([lower, higher], "train_size", [100, 200, 300])
+    frame["error_mean"] = np.where(frame["method"] == lower, 0.3, 0.3 + apart)
+    frame["error_low"], frame["error_high"] = frame["error_mean"] - 0.05, frame["error_mean"] + 0.05
+    found = {"finding": "less", "lower": lower, "higher": higher}
+    for options, title in ((found, says), (found | {"lower": higher, "higher": lower}, "A title")):
+        (axes,) = learning_curve(EXPERIMENT, SPEC.but(options=OPTIONS | options), frame).axes
+        assert axes.get_title(loc="left") == title
+
+
+def test_a_printed_table_is_drawn_as_bars_beside_ours(monkeypatch):
+    method = "output_perturbation"
+    value = printed_values.Printed(0.33, 0.05, "p", "data", method, 100, None, "error_mean")
+    monkeypatch.setattr("study.configuration.printed_values.values", lambda *_: [value])
+    frame = cells([method, "nonprivate"], "epsilon", [0.1, 0.5, 1.0])
+    spec = SPEC.but(options={"published": "t", "epsilons": [0.1, 1.0]})
+    (axes,) = printed_bars(EXPERIMENT, spec, frame).axes
+    names = [label.get_text() for label in axes.get_yticklabels()]
+    assert names[-3:] == [
+        "output perturbation: printed",
+        "$\\varepsilon$ = 0.1",
+        "$\\varepsilon$ = 1",
+    ]
+    ours = frame.set_index(["method", "epsilon"])["error_mean"]
+    widths = [bar.get_width() for bar in axes.patches]
+    expected = [ours["nonprivate", np.inf], 0.33, ours[method, 0.1], ours[method, 1.0]]
+    assert widths == pytest.approx(expected)
+    assert "0.33 ± 0.05" in {text.get_text().strip() for text in axes.texts}

@@ -9,6 +9,7 @@ from scipy.stats import t
 
 from analyses.released_code import released_code
 from configured import entry
+from plots.noise_needed import released_code as figure
 from study.configuration import config
 from tables.medians import medians
 from tables.released_code import SHOWN
@@ -51,6 +52,21 @@ def test_the_table_shows_the_rows(rows):
     path, actual = rows
     columns, shown = table(None, {}, path)
     assert columns == SHOWN and [row[0] for row in shown] == [row["case"] for row in actual]
+
+
+def test_the_figure_has_columns_of_claims_and_of_what_is_found_in_repaired_forms(rows):
+    path, actual = rows
+    (axes,) = figure(None, entry(title="Released programs"), path).axes
+    said = [text.get_text() for text in axes.texts]
+    for row in actual:
+        assert f"{float(row['epsilon_claimed']):.2g}" in said
+    at = said.index("repaired,\naudited")
+    found = [float(row["epsilon_repaired"]) for row in actual]
+    assert said[at + 1 :] == [f"{e:.2g}" if e > 0 else "nothing found" for e in found]
+    # No mark stands for nothing.
+    low, _ = axes.get_xlim()
+    marks = [x for marks in axes.collections[1:] for x, _ in marks.get_offsets()]
+    assert min(marks) >= low > 0
 
 
 def test_medians_count_refusals_apart():

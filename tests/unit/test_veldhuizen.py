@@ -159,10 +159,15 @@ def test_printed_errors_are_crosses_beside_the_curve_of_a_method_without_privacy
                 "data_sets": 1, "status": "ok",
             }
             for method in experiment.methods
-            for size in (50, 100)
+            for size in (50, 495)
         ]
     )  # fmt: skip
     (axes,) = printed_curve(experiment, spec, frame).axes
     crosses = [line for line in axes.lines if line.get_marker() == "x"]
-    # Only one size has a printed error.
+    # Those of 500 rows are where they belong, near the end of the curves.
+    places = {(*line.get_xdata(), *line.get_ydata()) for line in crosses}
+    assert places == {(50, 0.86), (500, 0.391), (500, 0.395), (500, 0.461)}
+    shorter = frame[frame["train_size"] == 50]
+    (axes,) = printed_curve(experiment, spec, shorter).axes
+    crosses = [line for line in axes.lines if line.get_marker() == "x"]
     assert [(*line.get_xdata(), *line.get_ydata()) for line in crosses] == [(50, 0.86)]

@@ -64,9 +64,9 @@ def released_code(experiment, spec, path):
     for key, (marker, colour) in MARKS.items():
         values = epsilons[key]
         there, none = (values >= low) & np.isfinite(values), ~np.isfinite(values)
-        axes.scatter(values[there], rows[there], 34, colour, marker, zorder=3)
+        axes.scatter(values[there], rows[there], 34, colour, marker=marker, zorder=3)
         axes.scatter(
-            np.full(none.sum(), high), rows[none], 60, colour, ">", zorder=3, clip_on=False
+            np.full(none.sum(), high), rows[none], 60, colour, marker=">", zorder=3, clip_on=False
         )
         for value, row in zip(values[values < low], rows[values < low], strict=True):
             axes.text(low * 1.1, row, _found(value), color=colour, fontsize=8, va="center")

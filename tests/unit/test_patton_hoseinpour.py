@@ -1,6 +1,8 @@
 import math
+from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from configured import changed, entry

@@ -22,13 +22,11 @@ class PrintedBars(Options):
 def printed_bars(experiment, spec, frame):
     """A bar for each printed error with its standard deviation, and for ours, one panel per data set.
 
-    It is for a table that names no epsilon: ours are at each of options["epsilons"], or at all if there are
-    none. options["published"]: the printed values.
+    It is for a table that names no epsilon: ours are at each of options["epsilons"], or at all if none of
+    them ran. options["published"]: the printed values.
     """
-    wanted = spec.options["epsilons"]
-    frame = frame[
-        ~np.isfinite(frame["epsilon"]) | frame["epsilon"].isin(wanted or frame["epsilon"])
-    ]
+    wanted = {*spec.options["epsilons"]} & {*frame["epsilon"]} or {*frame["epsilon"]}
+    frame = frame[~np.isfinite(frame["epsilon"]) | frame["epsilon"].isin(wanted)]
     shown = {*frame["method"]}
     looks = style.looks({m: v for m, v in experiment.methods.items() if m in shown})
     printed = {

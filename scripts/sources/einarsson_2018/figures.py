@@ -69,7 +69,7 @@ def digit_images(experiment, spec, paths):
             axes.axis("on")
             images.show(axes, images.of(label)[0])
             axes.set_xlabel(name)
-    fig.suptitle(f"{spec.title}: {_titles(data)}", fontsize=11)
+    fig.suptitle(f"{spec.title}: {_titles(data)}", fontsize=11, wrap=True)
     return fig
 
 
@@ -102,7 +102,7 @@ def farthest_images(experiment, spec, paths):
             axes.set_xlabel(_number(distances[row]), fontsize=7, labelpad=1)
             if place == 0:
                 axes.set_ylabel(name, rotation=0, labelpad=10, va="center", fontsize=11)
-    fig.suptitle(f"{spec.title}: {images.title}", fontsize=11)
+    fig.suptitle(f"{spec.title}: {images.title}", fontsize=11, wrap=True)
     return fig
 
 
@@ -138,7 +138,7 @@ def pixel_density(experiment, spec, paths):
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlabel("value of a pixel (0 is background)")
     axes.set_ylabel("density")
-    axes.set_title(spec.title, loc="left", wrap=True)
+    style.title(axes, spec.title)
     axes.legend()
     return fig
 
@@ -164,7 +164,7 @@ def distance_violins(experiment, spec, paths):
     axes.set_ylabel("Euclidean distance to the class mean,\nin units of a pixel's value")
     axes.set_ylim(bottom=0)
     axes.grid(visible=False, axis="x")
-    axes.set_title(f"{spec.title}: {images.title}", loc="left")
+    style.title(axes, f"{spec.title}: {images.title}")
     return fig
 
 
@@ -289,7 +289,7 @@ def noise_densities(experiment, spec, _):
     axes.set_ylabel("density")
     axes.set_yscale("log")
     axes.set_ylim(1e-4, 2 * max(line.get_ydata().max() for line in axes.lines))
-    axes.set_title(spec.title, loc="left", wrap=True)
+    style.title(axes, spec.title)
     axes.legend(fontsize="small")
     return fig
 
@@ -548,7 +548,7 @@ def searched_settings(experiment, spec, paths):
         style.log_ticks(axes.yaxis)
     grid[1].set_xlabel("training rows")
     grid[1].xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-    grid[0].set_title(spec.title, loc="left", wrap=True)
+    style.title(grid[0], spec.title)
     grid[0].legend(loc="upper left", bbox_to_anchor=(1, 1))
     return fig
 
@@ -571,7 +571,7 @@ def iterations(experiment, spec, path):
         axes.set_xlabel("iteration")
         axes.set_ylabel(name)
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    grid[0].set_title(spec.title, loc="left", wrap=True)
+    style.title(grid[0], spec.title)
     grid[1].legend(loc="upper left", bbox_to_anchor=(1, 1))
     return fig
 
@@ -659,5 +659,5 @@ def table_a_1(experiment, spec, draws):
     grid[2].legend(loc="upper left", bbox_to_anchor=(1, 1), fontsize="small")
     told = f", x printed at {len(crosses)} sizes" if crosses else ""
     simulations = draws.groupby(["dataset", "train_size"])["fold"].nunique().min()
-    fig.suptitle(f"{spec.title}, mean of {simulations} simulations{told}", x=0.01, ha="left")
+    style.heading(fig, f"{spec.title}, mean of {simulations} simulations{told}")
     return fig

@@ -158,7 +158,7 @@ def decision_regions(experiment, spec, path):
         grid[row, 0].set_ylabel(f"{title}\n$x_2$")
     for axes in grid[-1]:
         axes.set_xlabel("$x_1$")
-    fig.suptitle(f"{spec.title} (one draw each, accuracy on its {len(X)} points)")
+    fig.suptitle(f"{spec.title} (one draw each, accuracy on its {len(X)} points)", wrap=True)
     fig.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=8)
     return fig
 
@@ -201,7 +201,7 @@ def moved_boundaries(experiment, spec, path):
     axes.grid(False)
     axes.set_xlabel("$x_1$")
     axes.set_ylabel("$x_2$")
-    axes.set_title(spec.title, loc="left")
+    style.title(axes, spec.title)
     fig.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=2)
     return fig
 

@@ -146,5 +146,5 @@ def folds(experiment, spec, paths):
     axes.grid(visible=False)
     axes.tick_params(length=0)
     axes.set_xlabel(f"the {rows:,} rows, shuffled once, in {count} parts")
-    axes.set_title(spec.title, loc="left")
+    style.title(axes, spec.title)
     return fig

@@ -176,8 +176,9 @@ def test_the_guarantee_is_met_with_less_noise_than_logistic_loss_needs(adjacency
     assert 0.999e-6 < stated.profile.delta(epsilon) <= 1e-6 * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("cap", [0.3, 0.75, 0.95])
-@pytest.mark.parametrize("adjacency", [REPLACE_ONE, ADD_REMOVE])
+@pytest.mark.parametrize(
+    ("adjacency", "cap"), [(REPLACE_ONE, 0.75), (ADD_REMOVE, 0.3), (ADD_REMOVE, 0.95)]
+)
 def test_output_noise_is_composed_although_the_profile_has_kinks_and_jumps(adjacency, cap):
     """In the first case, integrating over unit intervals of z would miss a kink near an interval's end."""
     cases = [(0.00010826662225969308, 0.010405124807501978, 0.02002549786993048, 16.19)]

@@ -323,10 +323,15 @@ def _predict(results, value, limits):
         bool(stated["data_drawn"]),
         stated["sd"] or "folds",
     )
-    rng = generator(0, "prediction", item["path"], item["method"])
-    values = value.from_error(np.asarray(draws))
+    axes = "prediction", item["path"], item["method"]
     paired = results.experiment.draws == "shared"
-    return predict(values, protocol, rng, limits=limits, paired=paired)
+    # Most readings share most cells, and a number's standard deviation is of the same runs as its mean.
+    key = results.run_path(cell), item["column"], value.spec.quantity, protocol, axes, paired
+    if key not in results.predictions:
+        values = value.from_error(np.asarray(draws))
+        results.predictions[key] = predict(values, protocol, generator(0, *axes), paired=paired)
+    predicted = results.predictions[key]
+    return predicted and predicted.within(limits)
 
 
 def _judge(row, readings, alike, why):

@@ -315,7 +315,10 @@ def _predict(results, value, limits):
     if cell is None:
         return None
     # Most readings share most cells, and a number's standard deviation is of the same runs as its mean.
-    known, at = results.predictions, (value.spec.quantity, item["column"], item["path"], cell.method)
+    known, at = (
+        results.predictions,
+        (value.spec.quantity, item["column"], item["path"], cell.method),
+    )
     key = results.run_path(cell), at, tuple(value.protocol.items()), results.experiment.draws
     if key not in known:
         known[key] = _of_draws(results, value, cell)

@@ -66,7 +66,7 @@ def composed_delta(epsilon: float, m: float, mu: float, r: float) -> float:
 def shared_parameter(
     epsilon: float, delta: float, mu: float, r: float, output: float, adjacency: str
 ) -> tuple[float, float]:
-    """m and the mu of the other releases, as `gaussian_tilt.shared_parameter`, for a total of at most mu."""
+    """m and the other releases' mu, as `gaussian_tilt.shared_parameter`, of a total of at most mu."""
     return gaussian_tilt.shared_parameter(
         lambda m, other: composed_delta(epsilon, m, other, r),
         *(delta, mu * (1 - 1e-9), output, adjacency),

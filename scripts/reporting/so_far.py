@@ -31,6 +31,7 @@ class SoFar:
 
     def __init__(self, experiments, attacks, waiting):
         self.experiments, self.attacks, self.waiting = experiments, attacks, waiting
+        self.cells = [[each.run_path(cell) for cell in each.cells()] for each in experiments]
         self.page = Path(paths.SO_FAR())
         self._rows = {}  # path of an attack -> its row
         self._shown = None
@@ -73,7 +74,10 @@ class SoFar:
         experiments = [_experiment(each, waiting) for each in self.experiments]
         return {
             "experiments": [each for each in experiments if each["figures"] or each["verdicts"]],
-            "cells": [(each["title"], each["cells"], each["of"]) for each in experiments],
+            "cells": [
+                (each.title, sum(path not in waiting for path in cells), len(cells))
+                for each, cells in zip(self.experiments, self.cells, strict=True)
+            ],
             "ledger": self._ledger(waiting),
             "mechanisms": len({attack.mechanism for attack in self.attacks}),
         }
@@ -95,7 +99,6 @@ def _made(path, waiting):
 
 def _experiment(experiment, waiting):
     """What the page says of an experiment; `verdicts` is None until all of its verdicts are there."""
-    cells = [experiment.run_path(cell) for cell in experiment.cells()]
     judged = [path for path in findings.files([experiment]) if str(path) in waiting]
     figures = (
         (spec.title, Path(paths.FIGURE(experiment=experiment.folder, name=name)))
@@ -104,8 +107,6 @@ def _experiment(experiment, waiting):
     return {
         "name": experiment.name,
         "title": experiment.title,
-        "cells": sum(_made(path, waiting) for path in cells),
-        "of": len(cells),
         "figures": [
             (title, str(path.relative_to(paths.results())))
             for title, path in figures

@@ -241,7 +241,9 @@ def take_first_things_first():
     if not workflow.local_exec or not most:
         return
     select, scheduler.subsample = scheduler.job_selector, None
-    scheduler.job_selector = lambda ready: select(set(heapq.nlargest(most, ready, attrgetter("priority"))))
+    scheduler.job_selector = lambda ready: select(
+        set(heapq.nlargest(most, ready, attrgetter("priority")))
+    )
 
 
 def start_quickly():

@@ -47,8 +47,13 @@ class Prediction(NamedTuple):
     sd_interval: tuple | None
     sd_error: float | None
 
+    def within(self, limits):
+        """The same, with an interval inside the range of the quantity."""
+        low, high = self.interval
+        return self._replace(interval=(max(limits[0], low), min(limits[1], high)))
 
-def predict(draws, protocol, rng, *, limits=(-math.inf, math.inf), paired=False):
+
+def predict(draws, protocol, rng, *, paired=False):
     """The `Prediction` for a run by `protocol`; None if we have only one fold of one data set.
 
     draws: our values (folds, draws) or (data sets, folds, draws). Draws that failed on any fold are
@@ -128,7 +133,7 @@ def predict(draws, protocol, rng, *, limits=(-math.inf, math.inf), paired=False)
         counts = data_sets * (folds - 1) / (math.pi / 2 if data_sets > 1 else 1), rest.size
         shares = (sum(shares), 0) if protocol.shared else shares
         sd_error = _error_of_sd(shares, counts, removed=noise)
-    interval = float(max(limits[0], ends[0])), float(min(limits[1], ends[1]))
+    interval = float(ends[0]), float(ends[1])
     noise_of_run = rest.var() / (protocol.draws * (1 if protocol.shared else protocol.folds))
     shares = stretch**2 * (between + own.var()), noise_of_run
     counts = replicates - 1, rest.shape[1] if paired else rest.size

@@ -312,10 +312,24 @@ def _counted_rows(results, value):
 
 def _predict(results, value, limits):
     item, cell = value.item, _cell(results, value)
-    draws = _draws(results, cell, item["column"]) if cell else None
+    if cell is None:
+        return None
+    # Most readings share most cells, and a number's standard deviation is of the same runs as its mean.
+    known, at = (
+        results.predictions,
+        (value.spec.quantity, item["column"], item["path"], cell.method),
+    )
+    key = results.run_path(cell), at, tuple(value.protocol.items()), results.experiment.draws
+    if key not in known:
+        known[key] = _of_draws(results, value, cell)
+    return known[key] and known[key].within(limits)
+
+
+def _of_draws(results, value, cell):
+    item, stated = value.item, value.protocol
+    draws = _draws(results, cell, item["column"])
     if draws is None:
         return None
-    stated = value.protocol
     protocol = Protocol(
         stated["folds"] or draws.shape[1],
         stated["draws"] or draws.shape[2],
@@ -325,8 +339,7 @@ def _predict(results, value, limits):
     )
     rng = generator(0, "prediction", item["path"], item["method"])
     values = value.from_error(np.asarray(draws))
-    paired = results.experiment.draws == "shared"
-    return predict(values, protocol, rng, limits=limits, paired=paired)
+    return predict(values, protocol, rng, paired=results.experiment.draws == "shared")
 
 
 def _judge(row, readings, alike, why):
@@ -389,23 +402,26 @@ def _ours(results, spec, item):
     keys = ("dataset", "method", "train_size", *(["epsilon"] if item["by_epsilon"] else []))
     wanted = {key: item[key] for key in keys}
     wanted = {key: value for key, value in wanted.items() if value is not None} | item["where"]
+    fits = np.ones(len(frame), dtype=bool)
     for key, value in wanted.items():
         method = results.experiment.methods.get(item["method"])
         if key == "epsilon" and method and not method.private:
             continue
         if key not in frame:
             raise Missing(f"the results have no column {key!r}")
+        values = frame[key]
         if value == "inf":
-            frame = frame[frame[key] == math.inf]
+            there = values == math.inf
         elif isinstance(value, (int, float)):
-            frame = frame[(frame[key] - value).abs() <= 1e-9 * abs(value)]
+            there = (values - value).abs() <= 1e-9 * abs(value)
         else:
-            frame = frame[frame[key] == value]
-        if frame.empty:
+            there = values == value
+        fits &= there.to_numpy()
+        if not fits.any():
             raise Missing(f"this run has no {key.replace('_', ' ')} {value} here")
-    if len(frame) > 1:
-        raise ValueError(f"{spec.values}: {len(frame)} rows of results fit {item['path']}")
-    row = frame.iloc[0]
+    if (count := int(fits.sum())) > 1:
+        raise ValueError(f"{spec.values}: {count} rows of results fit {item['path']}")
+    row = frame.iloc[int(fits.argmax())]
     if failed := lost(row.get("status", "ok")):
         raise Lost(f"{failed}: the mean over the other draws is not comparable")
     if column not in frame:

@@ -31,6 +31,7 @@ class Results:
 
     def __init__(self, experiment, frame=None):
         self.experiment = experiment
+        self.predictions = {}  # that readings share, from `checks.prediction`
         if frame is not None:
             self.frame = frame
 
@@ -156,6 +157,7 @@ class Read(Results):
         keys = [Cell(*key) for key in main.frame[[*Cell._fields]].itertuples(index=False)]
         frames.append(main.frame.loc[[key in shared for key in keys]])
         super().__init__(reading.plain(), pd.concat(frames, ignore_index=True))
+        self.predictions = main.predictions
 
     def run_path(self, cell):
         return (self.reading if cell in self.own else self.main.experiment).run_path(cell)

@@ -18,6 +18,8 @@ from dp_privacy.composition import laplace_coordinates_delta
 
 COLUMNS = ("mechanism", "setting", "epsilon_claimed", "epsilon", "delta", "what")
 
+# Sums are cut at so many standard deviations. Beyond is a probability of 2e-23.
+FAR = 10
 OBJECTIVE = ("objective_perturbation_cm08", "objective_perturbation")
 
 
@@ -68,6 +70,22 @@ def gaussian_tilt_deltas(epsilon: float, sigma: float, n_lambda: float) -> Seque
     return largest
 
 
+def _law_of_sum(one, s, count):
+    """The law of a sum of `count` draws from the law `one` of standard deviation s, around 0.
+
+    Laws of sums of half as many draws give it, and of each, what is beyond FAR standard deviations is cut.
+    """
+    import numpy as np
+
+    if count == 1:
+        return one
+    half = _law_of_sum(one, s, count // 2)
+    law = np.convolve(half, half)
+    law = law if count % 2 == 0 else np.convolve(law, one)
+    cut = max(0, len(law) // 2 - math.ceil(FAR * s * math.sqrt(count)))
+    return law[cut : len(law) - cut]
+
+
 def noisy_counts_delta(epsilon: float, columns: int, sigma: float, points: int = 16) -> float:
     """delta at epsilon of counts of rows in bins, if one row changes its bin in every column.
 
@@ -79,11 +97,9 @@ def noisy_counts_delta(epsilon: float, columns: int, sigma: float, points: int =
     import numpy as np
 
     s, count = sigma * points, 4 * columns
-    reach = math.ceil(14 * s)
+    reach = math.ceil(FAR * s)
     one = np.exp(-(np.arange(-reach, reach + 1.0) ** 2) / (2 * s * s))
-    law = np.ones(1)
-    for _ in range(count):
-        law = np.convolve(law, one / one.sum())
+    law = _law_of_sum(one / one.sum(), s, count)
     t = np.arange(len(law)) - (len(law) - 1) / 2
     loss = (2 * points * t + count * points**2) / (2 * s * s)
     return float((law * -np.expm1(np.minimum(epsilon - loss, 0.0))).sum())

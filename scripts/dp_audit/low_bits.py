@@ -28,7 +28,7 @@ NEAR = np.arange(-2, 3)  # offsets to try around a rounded quotient
 LOG = 4e-16  # relative error of a logarithm and the steps around it
 SAMPLES = 12_000  # draws to find the constants from, at least 20 per constant
 ROWS, COLUMNS, LAMBDA = 1000, 50, 0.01  # defaults of `attack`
-BLOCK = 1 << 21
+BLOCK = 1 << 16  # numbers at a time, which fit in the cache with what is computed of them
 
 
 @cache

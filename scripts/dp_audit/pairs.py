@@ -283,13 +283,21 @@ def tilt_log_densities(pair: Pair, mechanism: object, **arguments) -> Callable:
         def of_tilt(b, scale):
             return -plan.body.norm(b) / scale
 
-    def log_density(weights, X, y):
+    def log_density(weights, X, y, count):
         z = margin.arguments(weights @ X.T, y)
-        b = n_lambda * weights + (margin.derivative(z) * margin.signs(y)) @ X
-        jacobian = np.einsum("ri,ij,ik->rjk", margin.curvature(z), X, X) + n_lambda * np.eye(d)
-        return np.linalg.slogdet(jacobian)[1] + of_tilt(b, plan.scale)
+        b = n_lambda * weights + (count * margin.derivative(z) * margin.signs(y)) @ X
+        products = (X[:, :, None] * X[:, None, :]).reshape(len(X), -1)
+        jacobian = ((count * margin.curvature(z)) @ products).reshape(-1, d, d)
+        return np.linalg.slogdet(jacobian + n_lambda * np.eye(d))[1] + of_tilt(b, plan.scale)
 
-    return lambda weights: [log_density(weights, X, y) for X, y in pair.sides]
+    sides = [_counted(X, y) for X, y in pair.sides]
+    return lambda weights: [log_density(weights, *side) for side in sides]
+
+
+def _counted(X, y):
+    """The distinct records (X, y), and how often each occurs: most records of most pairs are equal."""
+    records, count = np.unique(np.column_stack([X, y]), axis=0, return_counts=True)
+    return records[:, :-1], records[:, -1], count.astype(float)
 
 
 def tilt_log_ratio(pair: Pair, mechanism: object, **arguments) -> Callable:

@@ -328,10 +328,9 @@ def on_general_pairs(
     for pair in (*GENERAL, *RESIZED):
         options = audit.suited(mechanism, pair)
         try:
-            results = [
-                of_mechanism(mechanism, pair, epsilon, delta, seed, **options)
-                for seed in range(SEEDS)
-            ]
+            stated = audit.guarantee(mechanism, pair, epsilon, delta, **options)
+            asked = mechanism, pair, epsilon, delta, stated, options
+            results = [(_of_seed(*asked, seed), stated) for seed in range(SEEDS)]
         except Refused:
             continue
         yield pair, delta, *min(results, key=badness)
@@ -374,8 +373,13 @@ def of_mechanism(
     >>> print(found.finding, found.epsilon <= stated.epsilon)
     holds True
     """
-    mechanism, pair = audit.find(mechanism), pairs.find(pair)
     stated = audit.guarantee(mechanism, pair, epsilon, delta, **options)
+    return _of_seed(mechanism, pair, epsilon, delta, stated, options, seed), stated
+
+
+def _of_seed(mechanism, pair, epsilon, delta, stated, options, seed):
+    """The `Replay` of a mechanism that states the guarantee `stated`."""
+    mechanism, pair = audit.find(mechanism), pairs.find(pair)
     arguments = dict(pair.arguments) | options | audit.spent(mechanism, epsilon, delta)
 
     def run(X, y, rng):
@@ -392,7 +396,7 @@ def of_mechanism(
         result = result._replace(finding=HOLDS)  # nothing finite is proven
     if result.finding == IF_RELEASED and hides:
         result = result._replace(finding=CHOICE, why=HIDDEN)
-    return result, stated
+    return result
 
 
 def verdict(replayed: Replay, guarantee: Guarantee) -> str:

@@ -369,7 +369,8 @@ def save(fig, *paths):
     for path in paths:
         suffix, drawn = Path(path).suffix[1:], io.BytesIO()
         metadata = {"CreationDate": None} if suffix == "pdf" else None
-        fig.savefig(drawn, format=suffix, metadata=metadata)
+        quick = {"pil_kwargs": {"compress_level": 1}} if suffix == "png" else {}  # see `small`
+        fig.savefig(drawn, format=suffix, metadata=metadata, **quick)
         with atomic(path, "wb") as handle:
             handle.write(small(drawn.getvalue()) if suffix == "png" else drawn.getvalue())
     plt.close(fig)

@@ -47,17 +47,20 @@ def recommended(small):
     return [sentence.replace("\u00a0", " ") for sentence in said]
 
 
-def verdicts(experiments):
-    """How many values, claims and defects of sources hold; None if nothing was judged."""
-    files = (
+def files(experiments):
+    """Paths of the verdicts on values, claims and defects."""
+    return [
         Path(paths.VERDICTS(experiment=experiment.folder, section=section))
         for experiment in experiments
         for section in JUDGED
         if experiment.section(section)
-    )
-    counted = Counter(
-        record.outcome(row) for path in files if path.exists() for row in read_csv(path)
-    )
+    ]
+
+
+def verdicts(experiments):
+    """How many values, claims and defects of sources hold; None if nothing was judged."""
+    there = filter(Path.exists, files(experiments))
+    counted = Counter(record.outcome(row) for path in there for row in read_csv(path))
     said = ", ".join(f"{count} {name}" for name, count in counted.most_common())
     return f"Of {counted.total():,} values, claims and defects: {said}." if said else None
 

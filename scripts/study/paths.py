@@ -125,6 +125,8 @@ BY_SOURCE = Place("verdicts", "", "{source}")
 REPORT = Place("", "", "report", "html")
 # The report of a partial run that shows less than REPORT.
 PARTIAL_REPORT = Place("", "", "report-partial", "html")
+# What a run shows until it makes REPORT.
+SO_FAR = Place("", "", "so-far", "html")
 COSTS = Place("", "", "costs")
 FORECASTS = Place("", "", "forecasts", "json")
 RECOMMENDATIONS = Place("", "", "recommendations")

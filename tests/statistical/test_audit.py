@@ -619,18 +619,21 @@ def test_distance_statistics_are_differences_of_distances(d, seed):
         np.testing.assert_allclose(actual[f"L{order} distances"], expected, atol=1e-9)
 
 
-def test_tilt_log_ratio_in_several_dimensions():
+@pytest.mark.parametrize("times", [1, 3], ids=["each once", "each three times"])
+def test_tilt_log_ratio_in_several_dimensions(times):
     """The reference sums gradients and Hessians over records, and adds the mechanism's ridge to lambda."""
-    pair = pairs.find("flipped_label")
+    (X, y), _ = pairs.find("flipped_label").sides
+    X, y, n = np.repeat(X, times, axis=0), np.repeat(y, times), 4 * times
+    pair = pairs.find(((X, y), (X, np.where(np.arange(n) == 0, -y, y))))
     mechanism = MECHANISMS["objective_perturbation"]
     arguments = {"epsilon": 0.1, "lam": 0.01, "bound": 1.0}
     statistic = pairs.tilt_log_ratio(pair, mechanism, **arguments)
-    plan = mechanism.plan(4, 2, epsilon=0.1, lam=0.01)
-    epsilon_b, ridge = mechanism.tilt(4, 0.1 * (1 - plan.share), 0.01)
+    plan = mechanism.plan(n, 2, epsilon=0.1, lam=0.01)
+    epsilon_b, ridge = mechanism.tilt(n, 0.1 * (1 - plan.share), 0.01)
     w = generator(56).standard_normal((5, 2)) * 3
 
     def log_density(w, X, y):
-        b, jacobian = -4 * (0.01 + ridge) * w, 4 * (0.01 + ridge) * np.eye(2)
+        b, jacobian = -n * (0.01 + ridge) * w, n * (0.01 + ridge) * np.eye(2)
         for x, label in zip(X, y, strict=True):
             s = 1 / (1 + math.exp(label * (x @ w)))
             b = b + s * label * x

@@ -19,6 +19,8 @@ def test_a_run_prints_a_few_lines_and_its_log_has_the_rest(finished):
     assert re.search(r"^\d+ seconds; everything else is in /.+\.snakemake\.log$", lines[-1])
     log = finished.log()
     assert "rule run:" in log and "reason:" in log and "steps (100%) done" in log
+    assert (finished / "results/report.html").exists()
+    assert not (finished / "results/so-far.html").exists()
 
 
 @pytest.mark.parametrize("profile", PROFILES, ids=lambda path: path.name)

@@ -1,12 +1,14 @@
 # Hooks before the first and after the last job.
 
 import contextlib
+import heapq
 import logging
 import select
 import signal
 import socket
 import subprocess
 import tempfile
+from operator import attrgetter
 
 from snakemake.logging import logger
 from snakemake.settings.enums import Quietness
@@ -14,7 +16,7 @@ from snakemake.shell import shell
 
 from snakemake.exceptions import LockException, WorkflowError
 
-from reporting import findings, forecast, terminal
+from reporting import findings, forecast, so_far, terminal
 from study.jobs import alive, fork
 from study.jobs.files import read_csv
 
@@ -125,9 +127,45 @@ def begin(dag):
         TERMINAL.begin(
             expected(jobs), Quietness.PROGRESS not in (workflow.output_settings.quiet or ())
         )
+    if not MODULE and any(paths.REPORT() in job.output for job in jobs):
+        first_things_first(dag, jobs)
+        take_first_things_first()
+        workflow.dp_page = page_so_far(dag, jobs)
+        workflow.dp_page.begin()
     SIGNALS.setblocking(False)
     signal.set_wakeup_fd(SIGNALS.fileno(), warn_on_full_buffer=False)
     signal.signal(signal.SIGINT, interrupt)
+
+
+def first_things_first(dag, jobs):
+    """Order ready jobs as the page shows their results.
+
+    First is what the first experiment needs, then the first attack on each mechanism. Cells follow in the
+    order of experiments.
+    """
+    shown = {name: place for place, name in enumerate(LISTED)}
+    attacks = {attack.mechanism: attack.path for attack in reversed(AUDITS.attacks())}
+    early = [job for job in jobs if folder_of(job) == LISTED[0]] if LISTED else []
+    early = set(dag.bfs(dag.dependencies, *early))
+    for job in jobs:
+        if job in early:
+            dag._priority[job] = 2
+        elif set(job.output).intersection(attacks.values()):
+            dag._priority[job] = 1
+        elif job.rule.name == "run":
+            place = shown.get(str(folder_of(job)).partition("/")[0], len(shown))
+            dag._priority[job] = job.rule.priority - place
+
+
+def page_so_far(dag, jobs):
+    made = [(job, [str(path) for path in job.output]) for job in jobs]
+
+    def waiting():
+        return {path for job, files in made if not dag.finished(job) for path in files}
+
+    experiments = [EXPERIMENTS[name] for name in LISTED]
+    attacks = AUDITS.attacks() if AUDITS.settings.enabled else []
+    return so_far.SoFar(experiments, attacks, waiting)
 
 
 def watched():
@@ -195,6 +233,17 @@ def schedule_quickly():
     """
     if workflow.local_exec:
         workflow.scheduler.job_rate_limiter = None
+
+
+def take_first_things_first():
+    """For local runs, consider the ready jobs of highest priority, where Snakemake would draw some at random."""
+    scheduler, most = workflow.scheduler, workflow.scheduling_settings.subsample
+    if not workflow.local_exec or not most:
+        return
+    select, scheduler.subsample = scheduler.job_selector, None
+    scheduler.job_selector = lambda ready: select(
+        set(heapq.nlargest(most, ready, attrgetter("priority")))
+    )
 
 
 def start_quickly():
@@ -267,6 +316,8 @@ def end(dag, success, logs):
         refresh_report(dag, success)
     except (OSError, ConfigError) as error:  # a full disk, or an invalid experiment file
         print(f"The report does not show this run: {error}", file=sys.stderr)
+    if page := getattr(workflow, "dp_page", None):
+        page.end()
     if not success:
         explain_kills(logs)
     if TERMINAL and TERMINAL.progress:

@@ -20,7 +20,7 @@ from dp.mechanisms.gaussian_objective_perturbation import MOST_NOISE
 from dp.noise import gaussian, gaussian_reach
 from dp.offset import gaussian_share
 from dp.options import TOLERANCE, Between, Optional, Ordinary, Positive, Whole
-from dp.proofs import counts_tilt, gaussian_tilt
+from dp.proofs import counts_tilt
 from dp.proofs.one_number import one_number
 from dp.rows import row_norms, slices
 from dp.solvers.newton import check_certifiable, least_tolerance, minimise
@@ -220,10 +220,7 @@ class CountsObjectivePerturbation(Counts):
                 f"at n lambda = {n * p.lam:.3g} the Jacobian needs more than {MOST_NOISE} times the "
                 f"Gaussian mechanism's noise: give a larger lambda, such as that of the rule"
             )
-        m, mu = gaussian_tilt.shared_parameter(
-            lambda m, mu: counts_tilt.composed_delta(p.epsilon, m, mu, r),
-            *(p.delta, p.mu * (1 - 1e-9), both, p.adjacency),
-        )
+        m, mu = counts_tilt.shared_parameter(p.epsilon, p.delta, p.mu, r, both, p.adjacency)
         parts = math.hypot(math.sqrt(share), p.output)
         own, out = mu * math.sqrt(share) / parts, mu * p.output / parts
         plan = Plan(own, p.bound / m, out, 2 * p.tolerance / (p.lam * out))

@@ -6,6 +6,7 @@ certain. So all conditions of the proof are at the tilt's own part of epsilon.
 """
 
 import math
+from functools import lru_cache
 from types import SimpleNamespace
 from typing import NamedTuple
 
@@ -172,16 +173,23 @@ def excess(body: Body, outer: Body, curvature: float, lam: float) -> float:
     total = float((variances[alone] * numbers / (numbers + lam) ** 2).sum())
     if not outer.blocks:
         return total
-    sizes = list(map(len, outer.blocks))
-    levels = np.array([column for block in outer.blocks for column in block])
+    levels = [column for block in outer.blocks for column in block]
+    sizes = tuple(map(len, outer.blocks))
+    values, squares = _directions(curvature, tuple(outer.bounds[levels].tolist()), sizes)
+    return total + float(variances[levels] @ squares @ (values / (values + lam) ** 2))
+
+
+@lru_cache(maxsize=64)  # all epsilons and sizes of a data set share them
+def _directions(curvature, bounds, sizes):
+    """Eigenvalues of `curvature` E x x' for the levels of blocks, and their vectors' squared entries."""
     share = np.repeat([1 / size for size in sizes], sizes)
     number = np.repeat(np.arange(len(sizes)), sizes)
-    means = share * outer.bounds[levels]
+    means = share * bounds
     moments = np.outer(means, means) * (number[:, None] != number)
-    moments += np.diag(share * outer.bounds[levels] ** 2)
+    moments += np.diag(share * np.square(bounds))
     values, vectors = np.linalg.eigh(curvature * moments)
-    values = np.maximum(values, 0.0)  # of directions that no row has, up to rounding
-    return total + float(variances[levels] @ vectors**2 @ (values / (values + lam) ** 2))
+    # Values of directions that no row has are 0 up to rounding.
+    return np.maximum(values, 0.0), vectors**2
 
 
 def quietest(n: int, d: int, p: object, epsilon: float, loss: Kind) -> tuple[Body, float, float]:

@@ -45,6 +45,8 @@ A record can attain its largest slope and its largest curvature at the same w, s
 at every Lambda.
 """
 
+from functools import lru_cache
+
 from dp.proofs import gaussian_tilt
 from dp_privacy.accounting import REPLACE_ONE
 from dp_privacy.profiles import Curve
@@ -58,3 +60,14 @@ def profile(m: float, r: float, adjacency: str = REPLACE_ONE) -> Curve:
 def composed_delta(epsilon: float, m: float, mu: float, r: float) -> float:
     """delta at epsilon of the release composed with a mu-GDP Gaussian release, replace-one."""
     return gaussian_tilt.composed_delta(epsilon, m, mu, r, REPLACE_ONE, "counts")
+
+
+@lru_cache(maxsize=4096)
+def shared_parameter(
+    epsilon: float, delta: float, mu: float, r: float, output: float, adjacency: str
+) -> tuple[float, float]:
+    """m and the other releases' mu, as `gaussian_tilt.shared_parameter`, of a total of at most mu."""
+    return gaussian_tilt.shared_parameter(
+        lambda m, other: composed_delta(epsilon, m, other, r),
+        *(delta, mu * (1 - 1e-9), output, adjacency),
+    )

@@ -61,6 +61,7 @@ over rows bounds the variance of the sum over persons, however rows of one perso
 """
 
 import math
+from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -153,6 +154,7 @@ def rule_lambda(
     return max(least, math.sqrt(d) * 2 * most * slope / mu / radius) / n
 
 
+@lru_cache(maxsize=4096)
 def with_output_noise(
     epsilon: float,
     delta: float,

@@ -1,19 +1,36 @@
 """Writes readings.csv: an experiment's printed values and claims, as stated and under each reading."""
 
 from collections import Counter
+from typing import NamedTuple
 
 from checks import statements
-from checks.published import judged
 from checks.results import Read, Results
-from checks.verdicts import UNDECIDED
+from checks.verdicts import AGAIN, UNDECIDED
 from study.configuration import needs
 
 AS_STATED = "as stated"
 COLUMNS = (
     *("section", "id", "reading", "open", "concerned", "published_at", "dataset", "method"),
     *("train_size", "epsilon", "quantity", "published", "ours", "prediction_low"),
-    *("prediction_high", "distance", "holds", "reason"),
+    *("prediction_high", "distance", "holds", "reason", "counted"),
 )
+
+
+class Best(NamedTuple):
+    """A source's best single reading, and how it fares.
+
+    reading: its label; "" if it is the default one. agree: how many of the source's printed numbers and
+    claims agree under it. default: the same as we take the source by default. decided: how many agree or
+    fail under it. tried: how many readings were tried beside the default one. somewhere: how many agree
+    under some reading, if each may have its own.
+    """
+
+    reading: str
+    agree: int
+    default: int
+    decided: int
+    tried: int
+    somewhere: int
 
 
 def confront(experiment, readings, source):
@@ -39,6 +56,44 @@ def most_telling_first(rows):
     return sorted(rows, key=lambda row: -explained[row["reading"]])
 
 
+def best_single(rows):
+    """The `Best` reading of all rows of readings.csv, as text.
+
+    It is the one with the largest number of agreeing entries minus choices that it changes: a choice that
+    explains one number explains nothing. Of equals, the one with fewer choices is taken. An entry that a
+    reading does not concern counts as it does by default. A printed number counts once, for the first
+    method compared with it.
+    """
+    first, table = {}, {AS_STATED: {}}
+    for row in rows:
+        if row["counted"] == AGAIN:
+            continue
+        place = row["published_at"] or row["id"], row["id"].endswith("/sd")
+        if first.setdefault(place, row["id"]) != row["id"]:
+            continue
+        own = table.setdefault(row["reading"], {})
+        if row["concerned"] == "yes":
+            own[row["section"], row["id"]] = row["holds"]
+    default = table.pop(AS_STATED)
+    answers = {"": default} | {reading: default | own for reading, own in table.items()}
+    agree = {reading: [*held.values()].count("yes") for reading, held in answers.items()}
+
+    def strength(reading):
+        choices = reading.count(": ")
+        return agree[reading] - choices, -choices
+
+    best = max(answers, key=strength)
+    held = [entry for own in answers.values() for entry, holds in own.items() if holds == "yes"]
+    return Best(
+        best,
+        agree[best],
+        agree[""],
+        agree[best] + [*answers[best].values()].count("no"),
+        len(table),
+        len({*held}),
+    )
+
+
 def _rows(results, decided, source, label, left_open, main):
     """Yield the rows of one reading.
 
@@ -46,8 +101,7 @@ def _rows(results, decided, source, label, left_open, main):
     """
     experiment = results.experiment
     shown = {"reading": label, "open": left_open}
-    rows = [row for row in results.printed if row["comparison"] in decided.published]
-    for row in judged(experiment, source, rows):
+    for row in [row for row in results.printed if row["comparison"] in decided.published]:
         # A reading of a non-private value also concerns the private values that depend on it.
         about = [row["id"], *([row["given"]] if row["given"] else [])]
         concerned = main is None or any(_concerns_value(results, main, each) for each in about)
@@ -69,6 +123,7 @@ def _rows(results, decided, source, label, left_open, main):
             "section": "claims",
             "id": name,
             "concerned": _yes(concerned),
+            "counted": statements.counted(entry),
             "holds": {True: "yes", False: "no", None: ""}[outcome.holds],
             "distance": UNDECIDED if open_ and outcome.holds is None else "",
             "reason": outcome.decided_by,

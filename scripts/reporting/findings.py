@@ -1,9 +1,8 @@
 """What a run has found, in at most three sentences for the terminal."""
 
-from collections import Counter
 from pathlib import Path
 
-from reporting import record
+from reporting import readings, record
 from study import paths
 from study.jobs.files import read_csv
 
@@ -49,17 +48,14 @@ def recommended(small):
 
 def verdicts(experiments):
     """How many values, claims and defects of sources hold; None if nothing was judged."""
-    files = (
-        Path(paths.VERDICTS(experiment=experiment.folder, section=section))
-        for experiment in experiments
-        for section in JUDGED
-        if experiment.section(section)
-    )
-    counted = Counter(
-        record.outcome(row) for path in files if path.exists() for row in read_csv(path)
-    )
-    said = ", ".join(f"{count} {name}" for name, count in counted.most_common())
-    return f"Of {counted.total():,} values, claims and defects: {said}." if said else None
+    rows = []
+    for experiment in experiments:
+        for section in JUDGED:
+            path = Path(paths.VERDICTS(experiment=experiment.folder, section=section))
+            if experiment.section(section) and path.exists():
+                found = readings.once(read_csv(path))
+                rows += [row | {"section": section} for row in found]
+    return record.counts(rows) if rows else None
 
 
 def refuted():

@@ -177,7 +177,7 @@ def instead(source, rows):
     own = [(row, recorded.pop(_at(row), None)) for row in rows]
     chosen = [
         # A record of another format does not say what its numbers count as.
-        other | {"counted": row["counted"]}
+        other | {"counted": row.get("counted", "")}
         if other and row["verdict"] in OPEN
         else row | {"date": ""}
         for row, other in own

@@ -23,13 +23,21 @@ def rows(source, decided):
             for row in sections.get(section, ())
         }
         for entry in source.statements(section).values():
-            nobody = {"verdict": NOT_TESTED, "decided_by": "no experiment decides it", "counted": RESULT}
+            nobody = {
+                "verdict": NOT_TESTED,
+                "decided_by": "no experiment decides it",
+                "counted": RESULT,
+            }
             name, row = by_id.get(entry["id"], ("", nobody))
             yield _row(
                 {"experiment": name, "section": section, "id": entry["id"]},
                 {"where": entry.get("where"), "says": entry.get("says") or entry["what"]},
                 {"stated": row.get("threshold"), "ours": row.get("number")},
-                {"verdict": row["verdict"], "because": row["decided_by"], "counted": row["counted"]},
+                {
+                    "verdict": row["verdict"],
+                    "because": row["decided_by"],
+                    "counted": row["counted"],
+                },
             )
     for name, sections in decided.items():
         for row in sections.get("published", ()):

@@ -408,7 +408,9 @@ def _judge(row, readings, alike, why, best):
     answers = [(r.get("reading", ""), r["holds"]) for r in tried]
     row["verdict"] = verdicts.with_readings(answers, _if_open(row["quantity"], tried), best)
     if why and not row["verdict"].startswith(verdicts.REPRODUCED):
-        row["verdict"] = verdicts.NOT_TESTED
+        row |= {"verdict": verdicts.NOT_TESTED, "distance": ""}
+        if row.get("implied"):
+            row["reason"] += f"; the printed number is ours at epsilon {row['implied']}"
         return
     row["readings"] = len(tried)
     if row["verdict"] == verdicts.UNDECIDED and (said := verdicts.elsewhere(answers, best)):

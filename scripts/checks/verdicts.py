@@ -51,8 +51,8 @@ RULE = (
     ("reproduced", "equal or inside, with settings as the source states them"),
     (
         "reproduced if ...",
-        "equal or inside only under the best single reading of what the source leaves open: the one under "
-        "which most of all its numbers and claims agree, where each choice that it changes costs one of them",
+        "equal or inside only under the best single reading of what the source leaves open: that under "
+        "which most of all its numbers and claims agree, where each choice that it changes costs one",
     ),
     ("not reproduced by any of k readings", "neither equal nor inside under any of them"),
     (
@@ -64,12 +64,15 @@ RULE = (
     ),
     (
         "undecided",
-        "an interval leaves a claim open; or a number is at an end of it; or it agrees only under readings "
-        "that other numbers of the source refute; or the source's model without noise is not ours under any "
-        "reading, so that its numbers with noise are about another model",
+        "an interval leaves a claim open; or a number is at an end of it; or it agrees only under "
+        "readings that other numbers of the source refute; or the source's model without noise is not ours "
+        "under any reading, so that its numbers with noise are about another model",
     ),
     ("not excluded", "all values that were tried of a setting tie"),
-    ("calibrated", "our settings were chosen to match the number; the residual is ours minus the printed"),
+    (
+        "calibrated",
+        "our settings were chosen to match the number; the residual is ours minus the printed",
+    ),
     ("judged as a defect", "a defect is about this number, which is judged there only"),
     (
         "not tested",
@@ -257,9 +260,7 @@ def power(interval, *, error, own, half, margin, middle, limits=(-math.inf, math
     more: how many times as many replicates as ours; `error` and `own` then fall with its square root.
     """
     normal = NormalDist()
-    sides = [
-        abs(end - middle) for end, limit in zip(interval, limits, strict=True) if end != limit
-    ]
+    sides = [abs(end - middle) for end, limit in zip(interval, limits, strict=True) if end != limit]
     sd = (sum(sides) / len(sides) if sides else interval[1] - interval[0]) / normal.inv_cdf(UPPER)
     if sd == 0:
         return 1.0

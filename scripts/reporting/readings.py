@@ -24,7 +24,7 @@ def kind_of(row):
 
 
 def once(rows):
-    """The rows with each printed number and statement once, even if several methods are compared with it."""
+    """The rows with each printed number and statement once, even if several methods compare with it."""
     unique = {}
     for row in rows:
         if row.get("counted") == AGAIN:
@@ -66,7 +66,7 @@ def best(rows):
     beside = f" ({found.default} as we take the source by default)" if found.reading else ""
     return (
         f"{named}: {found.agree} of {found.decided} numbers and claims that it decides agree{beside}. "
-        f"{found.tried} other readings were tried, and a choice must explain more than one of them to count. "
+        f"{found.tried} other readings were tried, and each choice must explain more than one of them. "
         f"If each could have its own reading, {found.somewhere} would agree."
     )
 

@@ -59,7 +59,7 @@ def cards(gathered, experiments, stale=None):
         ]
         rows = _statements(source, experiments)
         judged = {"results": [], "other numbers": []}
-        for part, shown in own:
+        for _, shown in own:
             both = [
                 row for section in ("published", "claims") for row in shown["verdicts"][section]
             ]

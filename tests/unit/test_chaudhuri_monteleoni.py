@@ -67,7 +67,10 @@ def falls(costs, noise=0.001):
     without = (0.1, 0.1, 0.05)
     errors = [cost + error for cost, error in zip(costs, without, strict=True)]
     made = Made({"private": errors, "none": without}, noise)
-    named = {"private": ["private_2", "private_1", "private_0"], "without": ["none_2", "none_1", "none_0"]}
+    named = {
+        "private": ["private_2", "private_1", "private_0"],
+        "without": ["none_2", "none_1", "none_0"],
+    }
     return checks.cost_falls(made, **named)
 
 

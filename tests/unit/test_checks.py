@@ -436,10 +436,14 @@ SPEC = {
 
 
 def test_a_number_that_a_defect_is_about_is_judged_there_only():
-    tables = SOURCE.values | {"defects": [{"id": "d", "what": "w", "numbers": ["tables/t/plain/1"]}]}
+    tables = SOURCE.values | {
+        "defects": [{"id": "d", "what": "w", "numbers": ["tables/t/plain/1"]}]
+    }
     source = facts.Source("made_2020", "M20", tables)
     rows = {row["id"]: row for row in verdicts_of(CURVES, source, {"t": SPEC})}
-    assert rows["t/2/sd"]["verdict"] == "judged as a defect" and "defect d" in rows["t/2/sd"]["reason"]
+    assert (
+        rows["t/2/sd"]["verdict"] == "judged as a defect" and "defect d" in rows["t/2/sd"]["reason"]
+    )
     assert [rows[name]["counted"] for name in ("t/2", "t/2/sd", "t/0/sd")] == [
         *("result", "again", "other")
     ]
@@ -484,9 +488,9 @@ def test_trivia_and_what_is_printed_again_do_not_count_as_results():
 def test_calibrated_numbers_print_their_residual():
     rows = verdicts_of(CURVES, SOURCE, {"t": SPEC | {"calibrated": "fitted"}})
     assert rows[0]["verdict"] == "calibrated"
-    assert [row["reason"].partition("; fitted")[0] for row in rows if row["id"] in ("t/0", "t/1")] == [
-        *("residual +0", "residual -0.05")
-    ]
+    assert [
+        row["reason"].partition("; fitted")[0] for row in rows if row["id"] in ("t/0", "t/1")
+    ] == [*("residual +0", "residual -0.05")]
 
 
 def test_published_values_beside_their_cells():

@@ -204,7 +204,10 @@ def test_where_a_curve_begins_to_fall(errors, holds):
     rng = np.random.default_rng(6)
     noise = 0.01 * rng.standard_normal((3, 10, 5, 6))
     made = Runs(
-        {("m", epsilon): error + each for epsilon, error, each in zip((0.1, 1.0, 10.0), errors, noise, strict=True)}
+        {
+            ("m", epsilon): error + each
+            for epsilon, error, each in zip((0.1, 1.0, 10.0), errors, noise, strict=True)
+        }
     )
     options = {"method": "m", "dataset": "d", "epsilons": [0.1, 1], "first": 10}
     assert checks.falls_from(made, **options).holds is holds

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from analyses import timing as analysis
-from configured import changed, entry
 from checks.results import Missing, Results
+from configured import changed, entry
 from plots import style
 from sources.veldhuizen_2020 import checks
 from sources.veldhuizen_2020.figures import folds, plane, printed_curve
@@ -94,7 +94,14 @@ def test_timing_measures_every_procedure_once_per_repeat(tmp_path):
     with out.open(newline="") as handle:
         actual = list(csv.DictReader(handle))
     measured = [(row["procedure"], int(row["draws"]), int(row["repeat"])) for row in actual]
-    single = ("plain", "scikit_learn", "lasso", "tilted", "general_purpose", "general_purpose_plain")
+    single = (
+        "plain",
+        "scikit_learn",
+        "lasso",
+        "tilted",
+        "general_purpose",
+        "general_purpose_plain",
+    )
     expected = {(name, 1, k) for name in single for k in (0, 1)}
     expected |= {(name, 7, k) for name in ("lasso", "tilted") for k in (0, 1)}
     assert len(measured) == len(set(measured)) and set(measured) == expected

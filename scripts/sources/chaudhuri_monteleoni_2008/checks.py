@@ -185,8 +185,8 @@ class LeastLoss(Options):
 
 @check(NOTHING, LeastLoss)
 def least_loss(results, *, norms, rows, at_least):
-    """Classifiers of these norms have a mean logistic loss of at least `at_least` on rows of norm 1, even on
-    rows in their own direction, which fit best.
+    """Classifiers of these norms have a logistic loss of at least `at_least` on every row of norm 1, even
+    on rows in their own direction, which fit best.
     """
     import numpy as np
 
@@ -196,7 +196,9 @@ def least_loss(results, *, norms, rows, at_least):
     for norm in norms:
         margins = norm * np.linspace(-1, 1, rows)
         worst = min(worst, float(np.min(logistic.value(margins))))
-    text = f"the least loss is {worst:.4g} at a norm of {max(norms):g}; wanted {at_least:.4g} at least"
+    text = (
+        f"the least loss is {worst:.4g} at a norm of {max(norms):g}; wanted {at_least:.4g} at least"
+    )
     return Outcome(worst >= at_least, text, worst, at_least)
 
 
@@ -231,5 +233,6 @@ def minimiser_moves(results, *, n, lambdas, at_most):
                 weights.append(found[0])
             moved = float(np.linalg.norm(weights[0] - weights[1]))
             ratios.append(moved / (2 / (n * lam)))
-    text = f"one row of {n} replaced moves the minimiser by {min(ratios):.4g} to {max(ratios):.4g} times 2/(n lambda)"
+    moved = f"{min(ratios):.4g} to {max(ratios):.4g} times 2/(n lambda)"
+    text = f"one row of {n} replaced moves the minimiser by {moved}"
     return Outcome(max(ratios) <= at_most + 1e-9, text, max(ratios), at_most)

@@ -113,7 +113,8 @@ def falls_from(results, *, method, dataset, epsilons, first):
         f"{mean.mean():.4g} at {epsilon:g}"
         for mean, epsilon in zip(means, (*epsilons, first), strict=True)
     )
-    text = f"{method}: accuracy {accuracies}; from {epsilons[-1]:g} to {first:g} {at[0]:+.4g} [{at[1]:.4g}, {at[2]:.4g}]"
+    change = f"{at[0]:+.4g} [{at[1]:.4g}, {at[2]:.4g}]"
+    text = f"{method}: accuracy {accuracies}; from {epsilons[-1]:g} to {first:g} {change}"
     return Outcome(holds, text, at[0], 0.0)
 
 
@@ -128,8 +129,8 @@ def laplace_is_less(results, *, columns, deltas):
     epsilon and every delta.
 
     Laplace noise has the scale 2 (d + 1)^2/epsilon for d columns, and so sqrt(2) times as large a standard
-    deviation. Gaussian noise has the deviation sqrt(2 ln(1.25/delta)) D/epsilon. Records in [-1, 1] move the
-    coefficients by at most D = 2 (d + 1) in L2; with a smaller D, it would be even less.
+    deviation. Gaussian noise has the deviation sqrt(2 ln(1.25/delta)) D/epsilon. Records in [-1, 1] move
+    the coefficients by at most D = 2 (d + 1) in L2; with a smaller D, it would be even less.
     """
     laplace = math.sqrt(2) * 2 * (columns + 1) ** 2
     gaussian = [math.sqrt(2 * math.log(1.25 / delta)) * 2 * (columns + 1) for delta in deltas]
@@ -137,7 +138,10 @@ def laplace_is_less(results, *, columns, deltas):
         f"{each:.4g}/epsilon at delta = {delta:g}"
         for each, delta in zip(gaussian, deltas, strict=True)
     ]
-    text = f"with {columns} columns, Laplace noise has the deviation {laplace:.4g}/epsilon, Gaussian {', '.join(texts)}"
+    text = (
+        f"with {columns} columns, Laplace noise has the deviation {laplace:.4g}/epsilon, Gaussian "
+    )
+    text += ", ".join(texts)
     return Outcome(laplace < min(gaussian), text, laplace, min(gaussian))
 
 

@@ -27,7 +27,9 @@ def easier(results, *, methods, easier, harder, **where):
     A point decides if the 95 % interval of the difference, from the two means' intervals as if they were
     independent, does not contain zero.
     """
-    frames = [ok(results.cells(datasets=name, methods=methods, **where)) for name in (easier, harder)]
+    frames = [
+        ok(results.cells(datasets=name, methods=methods, **where)) for name in (easier, harder)
+    ]
     keys = ["method", "train_size", "epsilon"]
     pairs = frames[0].merge(frames[1], on=keys, suffixes=("", "_harder"))
     lacking = set(methods) - set(pairs["method"])

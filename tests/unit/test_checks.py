@@ -904,19 +904,3 @@ def test_a_spread_that_a_mean_does_not_allow(monkeypatch):
     assert of_cm08.printed_spread(None, sd="0.00224", **allowed).holds
     rounded = of_cm08.printed_spread(None, mean="0", sd="0.0016", half=0.001, count=5)
     assert not rounded.holds
-
-
-def test_a_lambda_that_ties_is_not_excluded():
-    grid = pd.DataFrame({"lambda": [0.001, 0.01, 0.1], "error_mean": [0.1, 0.1, 0.2]})
-    tuned = {"a": {"ties": [0.001, 0.01], "error": 0.1}, "b": {"ties": [0.001], "error": 0.1}}
-    made = Namespace(tuned=lambda dataset: (tuned[dataset], grid))
-    actual = cells.tuned_lambda(made, value=0.01, datasets=["a"])
-    assert actual.holds and "0.001 to 0.01 tied" in actual.decided_by
-    assert actual.decided_by.endswith("does not exclude 0.01")
-    actual = cells.tuned_lambda(made, value=0.01, datasets=["a", "b"])
-    assert actual.holds is False and actual.decided_by.endswith("(error 0.1, 0.1 at 0.01)")
-    # if all values tie, any lambda is among the best
-    tuned["a"]["ties"] = [0.001, 0.01, 0.1]
-    assert cells.tuned_lambda(made, value=0.01, datasets=["a"]).holds is None
-    tuned["b"]["ties"] = [0.01]
-    assert cells.tuned_lambda(made, value=0.01, datasets=["a", "b"]).holds

@@ -213,8 +213,10 @@ def test_where_a_curve_begins_to_fall(errors, holds):
     assert checks.falls_from(made, **options).holds is holds
 
 
-def test_with_thirty_columns_laplace_noise_is_nine_times_as_large():
+def test_which_noise_is_less_depends_on_a_sensitivity_that_is_not_stated():
     actual = checks.laplace_is_less(None, columns=30, deltas=[1e-5])
-    assert not actual.holds
-    assert (actual.number, actual.threshold) == pytest.approx((2718, 300.4), rel=1e-3)
-    assert checks.laplace_is_less(None, columns=1, deltas=[1e-5]).holds
+    assert actual.holds is None and actual.number == pytest.approx(2718, rel=1e-3)
+    assert "9312/epsilon" in actual.decided_by and "300.4/epsilon" in actual.decided_by
+    # With a huge delta, Gaussian noise is less whatever its sensitivity.
+    assert checks.laplace_is_less(None, columns=30, deltas=[0.9]).holds is False
+    assert checks.laplace_is_less(None, columns=0, deltas=[1e-5]).holds

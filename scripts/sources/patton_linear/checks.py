@@ -126,23 +126,25 @@ class LaplaceIsLess(Options):
 @check(NOTHING, LaplaceIsLess)
 def laplace_is_less(results, *, columns, deltas):
     """The source's Laplace noise has a smaller standard deviation than its Gaussian noise, at the same
-    epsilon and every delta.
+    epsilon.
 
-    Laplace noise has the scale 2 (d + 1)^2/epsilon for d columns, and so sqrt(2) times as large a standard
-    deviation. Gaussian noise has the deviation sqrt(2 ln(1.25/delta)) D/epsilon. Records in [-1, 1] move
-    the coefficients by at most D = 2 (d + 1) in L2; with a smaller D, it would be even less.
+    Laplace noise has the scale S/epsilon, S = 2 (d + 1)^2 for d columns, and so sqrt(2) times as large a
+    standard deviation. Gaussian noise has the deviation sqrt(2 ln(1.25/delta)) D/epsilon. The source states
+    neither delta nor D. D may be S, or 2 (d + 1), by which records in [-1, 1] move the coefficients in L2,
+    or 1. The claim is decided if it is the same for all of these.
     """
     laplace = math.sqrt(2) * 2 * (columns + 1) ** 2
-    gaussian = [math.sqrt(2 * math.log(1.25 / delta)) * 2 * (columns + 1) for delta in deltas]
-    texts = [
-        f"{each:.4g}/epsilon at delta = {delta:g}"
-        for each, delta in zip(gaussian, deltas, strict=True)
-    ]
+    answers, texts = [], []
+    for moved in (2 * (columns + 1) ** 2, 2 * (columns + 1), 1):
+        deviations = [math.sqrt(2 * math.log(1.25 / delta)) * moved for delta in deltas]
+        answers += [laplace < each for each in deviations]
+        ends = f"{min(deviations):.4g}/epsilon to {max(deviations):.4g}/epsilon"
+        texts.append(f"{ends} for a sensitivity of {moved:g}")
+    holds = True if all(answers) else None if any(answers) else False
     text = (
         f"with {columns} columns, Laplace noise has the deviation {laplace:.4g}/epsilon, Gaussian "
     )
-    text += ", ".join(texts)
-    return Outcome(laplace < min(gaussian), text, laplace, min(gaussian))
+    return Outcome(holds, text + "; ".join(texts), laplace)
 
 
 class GaussianLossExceeds(Options):

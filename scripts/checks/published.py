@@ -113,7 +113,7 @@ def _baseline(own, number, experiment):
     return max((k for k in alike if k < number), default=alike[0])
 
 
-def judged(experiment: Experiment, source, rows, readings=(), best=""):
+def judged(experiment: Experiment, source, rows, readings=(), best=()):
     """Yield rows of published.csv, from the rows of `compare`.
 
     readings: rows of readings.csv, used for the values that they concern.
@@ -408,7 +408,7 @@ def _judge(row, readings, alike, why, best):
     answers = [(r.get("reading", ""), r["holds"]) for r in tried]
     row["verdict"] = verdicts.with_readings(answers, _if_open(row["quantity"], tried), best)
     if why and not row["verdict"].startswith(verdicts.REPRODUCED):
-        row |= {"verdict": verdicts.NOT_TESTED, "distance": ""}
+        row["verdict"] = verdicts.NOT_TESTED
         if row.get("implied"):
             row["reason"] += f"; the printed number is ours at epsilon {row['implied']}"
         return

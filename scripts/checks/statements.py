@@ -113,7 +113,7 @@ def listed(experiment: Experiment, source, section):
         }
 
 
-def decide(results, source, section, stand_ins, readings=(), best=""):
+def decide(results, source, section, stand_ins, readings=(), best=()):
     """Yield rows of claims.csv or defects.csv, in the configuration's order.
 
     A claim or defect that only stand-ins decide gets the verdict "not tested", and its row states the

@@ -19,13 +19,13 @@ COLUMNS = (
 class Best(NamedTuple):
     """A source's best single reading, and how it fares.
 
-    reading: its label; "" if it is the default one. agree: how many of the source's printed numbers and
-    claims agree under it. default: the same as we take the source by default. decided: how many agree or
-    fail under it. tried: how many readings were tried beside the default one. somewhere: how many agree
-    under some reading, if each may have its own.
+    readings: the labels of its parts, which concern different entries; none if it is the default one.
+    agree: how many of the source's printed numbers and claims agree under it. default: the same as we take
+    the source by default. decided: how many agree or fail under it. tried: how many readings were tried
+    beside the default one. somewhere: how many agree under some reading, if each may have its own.
     """
 
-    reading: str
+    readings: tuple
     agree: int
     default: int
     decided: int
@@ -60,9 +60,9 @@ def best_single(rows):
     """The `Best` reading of all rows of readings.csv, as text.
 
     It is the one with the largest number of agreeing entries minus choices that it changes: a choice that
-    explains one number explains nothing. Of equals, the one with fewer choices is taken. An entry that a
-    reading does not concern counts as it does by default. A printed number counts once, for the first
-    method compared with it.
+    explains one number explains nothing. Of equals, the one with fewer choices is taken. A reading of other
+    choices, which concerns other entries, joins it if it explains more entries than it changes choices. A
+    printed number counts once, for the first method compared with it.
     """
     first, table = {}, {AS_STATED: {}}
     for row in rows:
@@ -72,26 +72,55 @@ def best_single(rows):
         if first.setdefault(place, row["id"]) != row["id"]:
             continue
         own = table.setdefault(row["reading"], {})
-        if row["concerned"] == "yes":
+        has_result = row["holds"] or row["distance"] or row["ours"]
+        if row["concerned"] == "yes" and (has_result or row["reading"] == AS_STATED):
             own[row["section"], row["id"]] = row["holds"]
     default = table.pop(AS_STATED)
-    answers = {"": default} | {reading: default | own for reading, own in table.items()}
-    agree = {reading: [*held.values()].count("yes") for reading, held in answers.items()}
+    answers = {reading: _answers(reading, table) for reading in table}
 
-    def strength(reading):
-        choices = reading.count(": ")
-        return agree[reading] - choices, -choices
+    def gain(reading):
+        own = answers[reading]
+        more = [*own.values()].count("yes") - [default.get(entry) for entry in own].count("yes")
+        return more - len(_choices(reading)), -len(_choices(reading))
 
-    best = max(answers, key=strength)
-    held = [entry for own in answers.values() for entry, holds in own.items() if holds == "yes"]
-    return Best(
-        best,
-        agree[best],
-        agree[""],
-        agree[best] + [*answers[best].values()].count("no"),
-        len(table),
-        len({*held}),
+    chosen, found = (), dict(default)
+    for reading in sorted(table, key=gain, reverse=True):
+        apart = all(
+            _choices(reading).isdisjoint(_choices(other))
+            and answers[reading].keys().isdisjoint(answers[other])
+            for other in chosen
+        )
+        if gain(reading)[0] > 0 and apart:
+            chosen, found = (*chosen, reading), found | answers[reading]
+    agree = [*found.values()].count("yes")
+    decided = agree + [*found.values()].count("no")
+    every = (default, *table.values())
+    held = {entry for own in every for entry, holds in own.items() if holds == "yes"}
+    of_default = [*default.values()].count("yes")
+    return Best(chosen, agree, of_default, decided, len(table), len(held))
+
+
+def _answers(reading, table):
+    """What a reading gives for each entry that it concerns.
+
+    Where a combination has no result, such as on data that one of its readings leaves alone, the largest
+    combination of its other readings has it.
+    """
+    parts = {*reading.split(" and ")}
+    known = sorted(
+        (len(own), *own)
+        for own in (other.split(" and ") for other in table)
+        if parts.issuperset(own)
     )
+    found = {}
+    for _, *own in known:
+        found |= table[" and ".join(own)]
+    return found
+
+
+def _choices(reading):
+    """The names of the choices that a reading's label, such as "rows: file and loss: mean", changes."""
+    return {part.partition(": ")[0] for part in reading.split(" and ")}
 
 
 def _rows(results, decided, source, label, left_open, main):

@@ -203,7 +203,7 @@ def too_wide(interval, margin):
     return interval is not None and interval[1] - interval[0] > 2 * margin * (1 + 1e-9)
 
 
-def with_readings(tried, still_open, best=""):
+def with_readings(tried, still_open, best=()):
     """The verdict under all readings with which our non-private model is the source's.
 
     An entry that agrees under some readings only is reproduced if the source's best single reading is one
@@ -212,15 +212,15 @@ def with_readings(tried, still_open, best=""):
     tried: pairs (reading, holds), with holds "yes", "no", or "" if open. The stated reading, "", comes
     first if it is one of them. If the stated reading is open, all other readings are ignored.
     still_open: the verdict if the value stays open.
-    best: the source's best single reading (`under_readings.best_single`); if it is none of those tried, it
-    does not concern the entry.
+    best: the parts of the source's best single reading (`under_readings.best_single`); if none of them was
+    tried, it does not concern the entry.
     """
     if not tried:
         return UNDECIDED
     if tried[0] == ("", ""):
         return still_open
     answers = dict(tried)
-    read = best if best in answers else ""
+    read = next((part for part in best if part in answers), "")
     if {*answers.values()} == {"yes"}:
         read = "" if "" in answers else read or tried[0][0]
     elif answers.get("") == "yes" and answers[read] == "":
@@ -244,9 +244,14 @@ def elsewhere(tried, best):
         return ""
     more = f" and {len(labels) - 1} others" if len(labels) > 1 else ""
     return (
-        f"agrees only under {labels[0]}{more}, and of all single readings {best or 'the default one'} is "
-        f"the best for the source's other numbers and claims"
+        f"agrees only under {labels[0]}{more}, and of all single readings {named(best)} is the best for "
+        f"the source's other numbers and claims"
     )
+
+
+def named(best):
+    """The best single reading in words. best: as in `with_readings`."""
+    return " and ".join(best) or "the default one"
 
 
 def power(interval, *, error, own, half, margin, middle, limits=(-math.inf, math.inf), more=1.0):

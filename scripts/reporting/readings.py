@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from checks import verdicts
 from checks.under_readings import best_single
 from checks.verdicts import AGAIN, OTHER
 from study import paths
@@ -62,8 +63,8 @@ def shown(experiment):
 def best(rows):
     """The source's score: how its best single reading fares, and what combinations would add."""
     found = best_single(rows)
-    named = f"The best single reading is {found.reading or 'the default one'}"
-    beside = f" ({found.default} as we take the source by default)" if found.reading else ""
+    named = f"The best single reading is {verdicts.named(found.readings)}"
+    beside = f" ({found.default} as we take the source by default)" if found.readings else ""
     return (
         f"{named}: {found.agree} of {found.decided} numbers and claims that it decides agree{beside}. "
         f"{found.tried} other readings were tried, and each choice must explain more than one of them. "

@@ -48,7 +48,7 @@ def results(rows, **values):
     return Results(Experiment("made", whole), frame)
 
 
-def verdicts_of(results, source, specs, stand_ins=None, readings=(), best=""):
+def verdicts_of(results, source, specs, stand_ins=None, readings=(), best=()):
     experiment = Experiment("made", results.experiment.values | {"published": specs})
     rows = compare(results, source, experiment.published, stand_ins or {})
     return list(judged(experiment, source, rows, readings, best))
@@ -292,13 +292,13 @@ def test_no_claim_fails_that_a_reading_leaves_open():
         ([fails, leaves], "undecided", None),
         ([leaves, agrees], "reproduced if c", 2),
     ):
-        actual = statements._judged(failed, "claims", readings, False, "c")
+        actual = statements._judged(failed, "claims", readings, False, ["c"])
         assert (actual["verdict"], actual.get("readings")) == (verdict, count)
     assert (
         "as read, b: r"
-        in statements._judged(failed, "claims", [fails, leaves], False, "")["decided_by"]
+        in statements._judged(failed, "claims", [fails, leaves], False, ())["decided_by"]
     )
-    refuted = statements._judged(failed, "claims", [fails, agrees], False, "a")
+    refuted = statements._judged(failed, "claims", [fails, agrees], False, ["a"])
     assert refuted["verdict"] == "undecided"
     assert "agrees only under c, and of all single readings a is the best" in refuted["decided_by"]
 
@@ -671,7 +671,7 @@ def test_what_readings_give_decides_a_verdict():
         ([made | {"concerned": "no"}], "not reproduced by any of 1 reading", 1),
         ([made | {"id": "t/1"}], "not reproduced by any of 1 reading", 1),
     ):
-        row = verdicts_of(CURVES, source, spec, readings=readings, best="a")[0]
+        row = verdicts_of(CURVES, source, spec, readings=readings, best=["a"])[0]
         assert (row["verdict"], row["readings"]) == (verdict, tried)
         assert 0 < row["luck"] <= 1
         # The table also has the number of the reading that the verdict names, and why it agrees.

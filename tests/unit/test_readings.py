@@ -377,14 +377,14 @@ def answer(reading, name, holds, **changes):
 def test_each_choice_of_a_reading_must_explain_more_than_one_entry():
     stated = [answer("as stated", name, "no") for name in "abcd"]
     one = [answer("x: y", "a", "yes")]
-    assert confronted.best_single([*stated, *one]) == ("", 0, 0, 4, 1, 1)
+    assert confronted.best_single([*stated, *one]) == ((), 0, 0, 4, 1, 1)
     two = [*one, answer("x: y", "b", "yes")]
-    assert confronted.best_single([*stated, *two])[:2] == ("x: y", 2)
+    assert confronted.best_single([*stated, *two])[:2] == (("x: y",), 2)
     # A combination that explains one more is no better, and one that explains two more is.
     both = [answer("x: y and v: w", name, "yes") for name in "abc"]
-    assert confronted.best_single([*stated, *two, *both]).reading == "x: y"
+    assert confronted.best_single([*stated, *two, *both]).readings == ("x: y",)
     both.append(answer("x: y and v: w", "d", "yes"))
-    assert confronted.best_single([*stated, *two, *both])[:4] == ("x: y and v: w", 4, 0, 4)
+    assert confronted.best_single([*stated, *two, *both])[:4] == (("x: y and v: w",), 4, 0, 4)
 
 
 def test_the_best_reading_is_that_of_all_numbers_each_counted_once():
@@ -401,10 +401,33 @@ def test_the_best_reading_is_that_of_all_numbers_each_counted_once():
         answer("x: y", "t/0", "yes", **printed),
         answer("x: y", "t/1", "yes", **printed),
     ]
-    assert confronted.best_single(rows) == ("", 1, 1, 3, 1, 3)
+    assert confronted.best_single(rows) == ((), 1, 1, 3, 1, 3)
     rows.append(answer("as stated", "c", "no"))
     rows.append(answer("x: y", "c", "yes"))
-    assert confronted.best_single(rows) == ("x: y", 3, 1, 4, 1, 4)
+    assert confronted.best_single(rows) == (("x: y",), 3, 1, 4, 1, 4)
     rows[-1]["concerned"] = "no"  # then it counts as it does by default
     assert confronted.best_single(rows).agree == 1
-    assert confronted.best_single([]) == ("", 0, 0, 0, 0, 0)
+    assert confronted.best_single([]) == ((), 0, 0, 0, 0, 0)
+
+
+def test_readings_of_other_choices_and_entries_join_the_best_one():
+    rows = [answer("as stated", name, "no") for name in "abcdef"]
+    rows += [answer("x: y", name, "yes") for name in "abc"]
+    rows += [answer("v: w", name, "yes") for name in "de"]
+    assert confronted.best_single(rows)[:2] == (("x: y", "v: w"), 5)
+    # It concerns an entry of the best one, or is another value of its choice.
+    shared = [*rows, answer("v: w", "a", "no")]
+    assert confronted.best_single(shared).readings == ("x: y",)
+    other = [row | {"reading": row["reading"].replace("v: w", "x: z")} for row in rows]
+    assert confronted.best_single(other).readings == ("x: y",)
+
+
+def test_a_combination_without_a_result_has_that_of_its_parts():
+    rows = [answer("as stated", name, "no") for name in "abc"] + [answer("as stated", "d", "yes")]
+    rows += [answer("x: y", "d", "no"), answer("v: w", "a", "no")]
+    both = [answer("x: y and v: w", name, "yes") for name in "abc"]
+    # Both choices cost two entries, and the combination's part x refutes the fourth.
+    assert confronted.best_single([*rows, *both]).readings == ()
+    assert confronted.best_single([*rows[:4], *rows[5:], *both]).agree == 4
+    not_run = answer("x: y and v: w", "d", "")
+    assert confronted.best_single([*rows, *both, not_run]).readings == ()

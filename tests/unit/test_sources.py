@@ -306,5 +306,5 @@ def test_numbers_of_a_defect_must_be_printed(tmp_path, monkeypatch):
     text = "key: made_2020\nshort: M\ntables: {t: {a: [1, 2]}}\n"
     text += "defects: [{id: d, what: w, numbers: [tables/t/b/0], not_tested: x}]\n"
     (folder / "source.yaml").write_text(text)
-    with pytest.raises(ConfigError, match="defects.d.numbers: tables/t has no 'b'"):
+    with pytest.raises(ConfigError, match=r"defects\.d\.numbers: tables/t has no 'b'"):
         sources.load()

@@ -173,7 +173,7 @@ def test_distances_by_hand(published, ours, interval, options, expected):
     ],
 )
 def test_the_best_single_reading_decides_what_readings_decide_differently(tried, expected):
-    assert with_readings(tried, "open", "b") == expected
+    assert with_readings(tried, "open", ["b"]) == expected
 
 
 def test_an_interval_decides_if_a_value_a_margin_away_would_fail():

@@ -221,9 +221,7 @@ def with_readings(tried, still_open, best=()):
         return still_open
     answers = dict(tried)
     read = next((part for part in best if part in answers), "")
-    if {*answers.values()} == {"yes"}:
-        read = "" if "" in answers else read or tried[0][0]
-    elif answers.get("") == "yes" and answers[read] == "":
+    if answers.get("") == "yes" and ("no" not in answers.values() or answers[read] == ""):
         read = ""  # a reading that leaves the entry open does not refute what agrees as stated
     if answers.get(read) == "yes":
         return f"{REPRODUCED} if {read}" if read else REPRODUCED

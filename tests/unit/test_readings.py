@@ -232,7 +232,8 @@ def test_a_claim_about_noise_is_decided_only_if_the_model_without_it_is_the_prin
         assert tuple(results.values()) == holds
         rows = [{key: row.get(key) or "" for key in confronted.COLUMNS} for row in rows]
         tried = confronted.most_telling_first(rows)
-        (row,) = statements.decide(Results(base), source, "claims", {}, tried)
+        best = ("x: y",)
+        (row,) = statements.decide(Results(base), source, "claims", {}, tried, best)
         assert row["verdict"] == verdict
 
 

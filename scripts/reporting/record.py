@@ -176,13 +176,20 @@ def instead(source, rows):
     recorded = {_at(row): row for row in read("verdicts", source)}
     own = [(row, recorded.pop(_at(row), None)) for row in rows]
     chosen = [
-        # A record of another format does not say what its numbers count as.
         other | {"counted": row.get("counted", "")}
-        if other and row["verdict"] in OPEN
+        if other and row["verdict"] in OPEN and not _older(other)
         else row | {"date": ""}
         for row, other in own
     ]
     return [*chosen, *recorded.values()]
+
+
+def _older(row):
+    """Whether a recorded verdict says that a number fails, by rules older than its record's format.
+
+    They let numbers fail for settings that their source does not state.
+    """
+    return "counted" not in row and row["verdict"].startswith(verdicts.NOT_REPRODUCED)
 
 
 def _at(row):

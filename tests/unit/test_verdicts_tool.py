@@ -89,3 +89,12 @@ def test_results_and_other_numbers_have_denominators_of_their_own():
         "Of 2 results: 1 as stated, 1 undecided; of 2 other numbers: 1 not tested, 1 as stated; of 1 "
         "defects: 1 shown."
     )
+
+
+def test_no_number_fails_by_the_rules_of_an_older_record(monkeypatch):
+    own = [row("claims", "c-1", "not tested"), row("claims", "c-2", "not tested")]
+    fails = row("claims", "c-1", "not reproduced by any of 2 readings", date="2026-01-02")
+    older = {key: value for key, value in fails.items() if key != "counted"} | {"id": "c-2"}
+    monkeypatch.setattr(record, "read", lambda table, name: [fails, older])
+    shown = {each["id"]: each["verdict"] for each in record.instead(KEY, own)}
+    assert shown == {"c-1": fails["verdict"], "c-2": "not tested"}

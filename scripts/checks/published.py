@@ -293,7 +293,8 @@ def _powers(value, predicted, ours, limits):
 
 def _bounded(row, value, mean):
     """What `holds` if the source prints a bound: which side ours is on, unless our interval has it."""
-    ends = sorted((mean, *(row[f"prediction_{end}"] or mean for end in ("low", "high"))))
+    ends = [row["prediction_low"], mean, row["prediction_high"]]
+    ends = [end for end in ends if end is not None]
     inside = [end >= value.value - value.half for end in ends]
     if value.spec.bound == "at_most":
         inside = [end <= value.value + value.half for end in ends]

@@ -33,8 +33,9 @@ def timing(experiment, spec, paths, seed, out):
     """Write the seconds that each repeat of a whole release takes, including its shared fit.
 
     The column `procedure` contains "plain", this project's certified L2 fit; "scikit_learn", the default
-    LogisticRegression; and "general_purpose", a common form of objective perturbation, in which SciPy's
-    BFGS minimises a tilted objective without its gradient. Other procedures are the experiment's private
+    LogisticRegression; "general_purpose", a common form of objective perturbation, in which SciPy's BFGS
+    minimises a tilted objective without its gradient; and "general_purpose_plain", the same without a tilt.
+    Other procedures are the experiment's private
     methods, with one draw and with options["restarts"] draws.
     """
     options = spec.options
@@ -86,9 +87,9 @@ def _procedures(experiment, spec, dataset, X, y, meta, seed):
             rng = generator(seed, experiment.name, dataset, label, "timing")
             procedures[label, draws] = _release(method, X, y, options["epsilon"], meta, draws, rng)
     rng = generator(seed, experiment.name, dataset, "general_purpose", "timing")
-    procedures["general_purpose", 1] = lambda: _general_purpose(
-        X, y, lam, options["epsilon"], meta["bound"], rng
-    )
+    scale = 2 * meta["bound"] / options["epsilon"]
+    procedures["general_purpose", 1] = lambda: _general_purpose(X, y, lam, scale, rng)
+    procedures["general_purpose_plain", 1] = lambda: _general_purpose(X, y, lam, 0.0, rng)
     return procedures
 
 
@@ -109,11 +110,11 @@ def _scikit_learn(X, y, lam):
     LogisticRegression(C=1 / (len(X) * lam), fit_intercept=False).fit(X, y)
 
 
-def _general_purpose(X, y, lam, epsilon, bound, rng):
+def _general_purpose(X, y, lam, scale, rng):
     from scipy.optimize import minimize
 
     n, d = X.shape
-    linear = l2_laplace(d, 2 * bound / epsilon, 1, rng)[0]
+    linear = l2_laplace(d, scale, 1, rng)[0] if scale else np.zeros(d)
     logistic = losses.get("logistic")
 
     def objective(w):

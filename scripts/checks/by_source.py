@@ -1,12 +1,14 @@
 """Lists a source's claims, defects and printed numbers in one table, with verdicts and reasons."""
 
 from checks.statements import NOT_TESTED, SECTIONS
+from checks.verdicts import RESULT
 
 KEY = ("experiment", "section", "id", "dataset", "method", "train_size", "epsilon", "quantity")
 # stated: the printed value, or a check's threshold. low, high: the prediction interval. read_ours: our
 # number under the reading that the verdict names.
+# counted: as a result, among the other numbers, or elsewhere. power, replicates, more: see `published`.
 NUMBERS = ("stated", "ours", "low", "high", "read_ours", "verdict")
-COLUMNS = (*KEY, "where", "says", *NUMBERS, "because")
+COLUMNS = (*KEY, "where", "says", *NUMBERS, "because", "counted", "power", "replicates", "more")
 
 
 def rows(source, decided):
@@ -21,13 +23,21 @@ def rows(source, decided):
             for row in sections.get(section, ())
         }
         for entry in source.statements(section).values():
-            nobody = {"verdict": NOT_TESTED, "decided_by": "no experiment decides it"}
+            nobody = {
+                "verdict": NOT_TESTED,
+                "decided_by": "no experiment decides it",
+                "counted": RESULT,
+            }
             name, row = by_id.get(entry["id"], ("", nobody))
             yield _row(
                 {"experiment": name, "section": section, "id": entry["id"]},
                 {"where": entry.get("where"), "says": entry.get("says") or entry["what"]},
                 {"stated": row.get("threshold"), "ours": row.get("number")},
-                {"verdict": row["verdict"], "because": row["decided_by"]},
+                {
+                    "verdict": row["verdict"],
+                    "because": row["decided_by"],
+                    "counted": row["counted"],
+                },
             )
     for name, sections in decided.items():
         for row in sections.get("published", ()):
@@ -38,6 +48,7 @@ def rows(source, decided):
                 {end: row[f"prediction_{end}"] for end in ("low", "high")},
                 {"read_ours": row.get("read_ours")},
                 {"verdict": row["verdict"], "because": row["reason"]},
+                {key: row.get(key) for key in ("counted", "power", "replicates", "more")},
             )
 
 

@@ -10,13 +10,12 @@ from checks.statements import Outcome
 from checks.verdicts import counted
 from dp import metrics
 from study import canonical
-from study.configuration.inputs import ANALYSIS, RESULTS, TUNING
+from study.configuration.inputs import ANALYSIS, RESULTS
 from study.configuration.kinds import check
 from study.configuration.options import (
     At,
     Axis,
     Cells,
-    DataSet,
     DataSets,
     Method,
     Methods,
@@ -441,31 +440,6 @@ def monotone(results, *, along, sweep, datasets, methods, epsilon, train_size, s
     reached, possible = falls / len(curves), 1 - rises / len(curves)
     holds = True if reached >= share else None if possible >= share else False
     return Outcome(holds, text, reached, share)
-
-
-class TunedLambda(Options):
-    value: float
-    datasets: list[DataSet] | None = None
-
-
-@check(TUNING, TunedLambda)
-def tuned_lambda(results, *, value, datasets):
-    """On each data set, `value` is the best lambda of the grid or ties with the best. A data set on which
-    all lambdas tie decides nothing.
-    """
-    texts, verdicts = [], []
-    for dataset in datasets or results.experiment.datasets:
-        tuned, grid = results.tuned(dataset)
-        ties = tuned["ties"]
-        tied = any(math.isclose(value, tie, rel_tol=1e-6) for tie in ties)
-        verdicts.append(None if tied and len(ties) == len(grid) > 1 else tied)
-        there = grid[(grid["lambda"] / value - 1).abs() < 1e-6]["error_mean"]
-        error = f", {spell(there.iloc[0])} at {value:g}" if len(there) else ""
-        best = f"{min(ties):.3g}" + (f" to {max(ties):.3g} tied" if len(ties) > 1 else "")
-        open_ = f", which does not exclude {value:g}" if tied and len(ties) > 1 else ""
-        texts.append(f"{dataset}: best lambda {best} (error {spell(tuned['error'])}{error}){open_}")
-    holds = False if False in verdicts else (True if True in verdicts else None)
-    return Outcome(holds, "; ".join(texts))
 
 
 class Table(Options):

@@ -36,8 +36,9 @@ class Prediction(NamedTuple):
     sd: the median standard deviation that such a run would print.
     sd_interval: like interval, for that run's standard deviation.
     sd_error: the standard error of sd, as a share of sd.
+    own: the standard deviation of our own mean, which more replicates of ours would lower.
 
-    The last three are None if the run has only one value.
+    The three before the last are None if the run has only one value.
     """
 
     mean: float
@@ -46,6 +47,7 @@ class Prediction(NamedTuple):
     sd: float | None
     sd_interval: tuple | None
     sd_error: float | None
+    own: float
 
     def within(self, limits):
         """The same, with an interval inside the range of the quantity."""
@@ -139,7 +141,8 @@ def predict(draws, protocol, rng, *, paired=False):
     counts = replicates - 1, rest.shape[1] if paired else rest.size
     error = (ends[1] - ends[0]) / 2 * _error_of_sd(shares, counts, z)
     error = math.hypot(error, math.sqrt(own.var() + noise / (data_sets * folds)))
-    return Prediction(float(means.mean()), interval, error, sd, sd_interval, sd_error)
+    of_ours = math.sqrt(stretch**2 * own.var() + noise / (data_sets * folds))
+    return Prediction(float(means.mean()), interval, error, sd, sd_interval, sd_error, of_ours)
 
 
 def _error_of_sd(shares, counts, z=None, removed=0.0):

@@ -25,6 +25,9 @@ COLUMNS = (
     # our number, and its prediction interval, under the reading that the verdict names
     *("read_ours", "read_low", "read_high"),
     *("protocol", "implied_epsilon", "implied_low", "implied_high", "implied", "note"),
+    # power: see `verdicts.power`. replicates: our data sets or, if there is one, its folds. more: how many
+    # further ones would give enough power; inf if none do
+    *("counted", "power", "replicates", "more"),
 )
 OPEN = ""  # in the column `holds`, beside "yes" and "no": it cannot be told
 
@@ -40,8 +43,13 @@ def compare(results, source, comparisons, stand_ins):
     stand_ins: data set -> why numbers on it are not decidable.
     """
     by_id = {}
+    defects = _about(source)
     for row, value, spread in listed(results.experiment, source, comparisons):
         row |= (_compare_spread if spread else _compare)(results, value, stand_ins)
+        if defect := defects.get(_printed_at(value, spread)):
+            why = f"the defect {defect} is about this number"
+            row |= {"verdict": verdicts.AS_A_DEFECT, "reason": why, "holds": "", "distance": ""}
+            row["counted"] = verdicts.AGAIN
         by_id[row["id"]] = {"distance": "", "holds": "", "near": False} | row
     for row in by_id.values():
         baseline = by_id.get(row["given"])
@@ -51,6 +59,19 @@ def compare(results, source, comparisons, stand_ins):
             why = f"without noise this model {known} ({baseline['reason']})"
             row["reason"] = f"not decidable: {why}; here: {row['reason']}"
     return list(by_id.values())
+
+
+def _about(source):
+    """Path of a printed number -> the id of the defect that is about it."""
+    return {
+        path: entry["id"]
+        for entry in source.values.get("defects", ())
+        for path in entry.get("numbers") or ()
+    }
+
+
+def _printed_at(value, spread):
+    return f"{value.item['path']}/{int(spread)}" if value.sd is not None else value.item["path"]
 
 
 def listed(experiment: Experiment, source, comparisons):
@@ -92,18 +113,18 @@ def _baseline(own, number, experiment):
     return max((k for k in alike if k < number), default=alike[0])
 
 
-def judged(experiment: Experiment, source, rows, readings=()):
+def judged(experiment: Experiment, source, rows, readings=(), best=()):
     """Yield rows of published.csv, from the rows of `compare`.
 
     readings: rows of readings.csv, used for the values that they concern.
+    best: the best single reading (`under_readings.best_single`).
     """
     rows = [dict(row) for row in rows]
     for row in rows:
         alike = [r for r in rows if r["comparison"] == row["comparison"] and _alike(r, row)]
         own = [r for r in readings if r["id"] == row["id"] and r["concerned"] == "yes"]
-        why = experiment.published[row["comparison"]].unlike
-        why = why or grids.thinned(experiment, source, [row["method"]])
-        _judge(row, own, alike, why if row["holds"] == "no" else "")
+        why = row["unlike"] or grids.thinned(experiment, source, [row["method"]])
+        _judge(row, own, alike, why if row["holds"] == "no" else "", best)
         yield row
 
 
@@ -163,7 +184,15 @@ class Printed:
             "published": self.sd if spread else self.value,
             "protocol": _in_words(self.protocol),
             "note": self.spec.note,
+            "counted": self._counted(spread),
+            "unlike": item["unlike"],
         }
+
+    def _counted(self, spread):
+        if self.spec.again:
+            return verdicts.AGAIN
+        other = spread or self.spec.trivia or self.spec.quantity == "setting"
+        return verdicts.OTHER if other else verdicts.RESULT
 
 
 def _decimals(value):
@@ -204,8 +233,10 @@ def _compare(results, value, stand_ins):
     ends = sorted(value.from_error(ours[end]) for end in ("low", "high"))
     limits = (0, 1) if value.bounded else (-math.inf, math.inf)
     predicted = _predict(results, value, limits)
+    powers = {}
     if predicted is not None:
         interval, error = predicted.interval, predicted.error
+        powers = _powers(value, predicted, ours, limits)
     else:
         # If our replicates are data sets, the source's run is one replicate. Otherwise, each of the
         # source's folds is one.
@@ -228,9 +259,12 @@ def _compare(results, value, stand_ins):
         "prediction_low": interval and interval[0],
         "prediction_high": interval and interval[1],
         "difference": mean - value.value,
+        **powers,
     }
     if value.protocol["data_drawn"] and ours["data_sets"] == 1:
         row["reason"] += "; the interval is for this data set, the source's was another draw"
+    if spec.bound:
+        row |= _bounded(row, value, mean)
     if spec.quantity == "setting" and row["holds"] == "yes":
         tried = results.experiment.tune.grid.values
         if ours["ties"] == tried:
@@ -241,6 +275,33 @@ def _compare(results, value, stand_ins):
     if spec.implied_epsilon and item["epsilon"] is not None:
         row |= _implied(results, item, value.from_error(value.value))
     return row
+
+
+def _powers(value, predicted, ours, limits):
+    known = {
+        **{"interval": predicted.interval, "error": predicted.error, "own": predicted.own},
+        **{"half": value.half, "middle": predicted.mean, "limits": limits},
+        "margin": verdicts.margin(value.value, value.sd, share=value.bounded),
+    }
+    more = verdicts.times_needed(**known) - 1
+    return {
+        "power": verdicts.power(**known),
+        "replicates": ours["replicates"],
+        "more": more if math.isinf(more) else math.ceil(more * ours["replicates"]),
+    }
+
+
+def _bounded(row, value, mean):
+    """What `holds` if the source prints a bound: which side ours is on, unless our interval has it."""
+    ends = [row["prediction_low"], mean, row["prediction_high"]]
+    ends = [end for end in ends if end is not None]
+    inside = [end >= value.value - value.half for end in ends]
+    if value.spec.bound == "at_most":
+        inside = [end <= value.value + value.half for end in ends]
+    holds = "yes" if all(inside) else "" if any(inside) else "no"
+    said = f"{mean:.4g}, {value.spec.bound.replace('_', ' ')} {value.value:.4g} printed"
+    distance = {"yes": verdicts.INSIDE, "": verdicts.EDGE}.get(holds, row["distance"])
+    return {"holds": holds, "distance": distance, "reason": said}
 
 
 def _compare_spread(results, value, stand_ins):
@@ -288,7 +349,10 @@ def _not_judged(row, value, stand_ins):
     if stand_in:
         row |= {"verdict": verdicts.NOT_TESTED, "distance": "", "reason": stand_in, "holds": ""}
     elif calibrated:
-        row |= {"verdict": verdicts.CALIBRATED, "reason": f"{calibrated}; {row['reason']}"}
+        scale = 100 if value.spec.quantity == "accuracy_percent" else 1
+        residual = f"residual {scale * row['difference']:+.3g}"
+        reason = f"{residual}; {calibrated}; {row['reason']}"
+        row |= {"verdict": verdicts.CALIBRATED, "reason": reason}
         row["holds"] = ""
 
 
@@ -342,12 +406,13 @@ def _of_draws(results, value, cell):
     return predict(values, protocol, rng, paired=results.experiment.draws == "shared")
 
 
-def _judge(row, readings, alike, why):
+def _judge(row, readings, alike, why, best):
     """Add the verdict, the number of readings tried, and the luck (see `verdicts.RULE`) to a row.
 
     readings: the readings that concern the row.
     alike: the rows of the same comparison and kind (means or standard deviations).
     why: why a failure is not decidable, or "".
+    best: the best single reading.
     """
     if "verdict" in row:
         return
@@ -355,13 +420,20 @@ def _judge(row, readings, alike, why):
         row |= {"holds": OPEN, "reason": f"{why}; here: {row['reason']}"}
     tried = [r for r in (row, *readings) if _is_compared(r)]
     answers = [(r.get("reading", ""), r["holds"]) for r in tried]
-    row["verdict"] = verdicts.with_readings(answers, _if_open(row["quantity"], tried))
+    row["verdict"] = verdicts.with_readings(answers, _if_open(row["quantity"], tried), best)
     if why and not row["verdict"].startswith(verdicts.REPRODUCED):
         row["verdict"] = verdicts.NOT_TESTED
+        if row.get("implied"):
+            row["reason"] += f"; the printed number is ours at epsilon {row['implied']}"
         return
     row["readings"] = len(tried)
+    if row["verdict"] == verdicts.UNDECIDED and (said := verdicts.elsewhere(answers, best)):
+        row["reason"] += f"; {said}"
+    if row["verdict"] in (verdicts.UNDECIDED, verdicts.TOO_WIDE):
+        row["reason"] += said_power(row)
     if row["verdict"].startswith(f"{verdicts.REPRODUCED} if"):
-        held = next(r for r in tried if r["holds"] == "yes")
+        named = row["verdict"].removeprefix(f"{verdicts.REPRODUCED} if ")
+        held = next(r for r in tried if r.get("reading") == named)
         row |= {"read_ours": held["ours"], "read_low": held["prediction_low"]}
         row |= {"read_high": held["prediction_high"]}
         row["reason"] += f"; as read, {held['reading']}: {held['reason']}"
@@ -370,6 +442,17 @@ def _judge(row, readings, alike, why):
         numbers += [float(r["ours"]) for r in (*alike, *tried) if r.get("ours") not in (None, "")]
         intervals = [_reach(r, row["half"]) for r in tried]
         row["luck"] = verdicts.covered(intervals, min(numbers), max(numbers))
+
+
+def said_power(row):
+    """What an open number's reason says about power, if that is too low; "" if not."""
+    power, more = row.get("power"), row.get("more")
+    if power in (None, "") or power >= verdicts.ENOUGH:
+        return ""
+    said = f"; a number that is truly the source's would be called so with {100 * power:.0f} %"
+    if math.isinf(more):
+        return f"{said}, and with no number of replicates with 80 %"
+    return f"{said}: it would need about {more:,} more replicates than our {row['replicates']}"
 
 
 def _is_compared(row):

@@ -15,10 +15,11 @@ from study.configuration.experiment import Experiment
 
 SECTIONS = ("claims", "defects")
 ANOTHER_MODEL = "not decidable, since the printed model without noise is not ours"
+ANOTHER_LEVEL = "not decidable, since ours is not near the number that it is about, {:g}"
 
 COLUMNS = (
     *("id", "source", "where", "says", "size", "verdict", "readings", "decided_by", "number"),
-    "threshold",
+    *("threshold", "counted"),
 )
 
 
@@ -49,7 +50,7 @@ def run(results, check):
 
 
 def join(outcomes):
-    """The `Outcome` of checks that must all hold.
+    """The `Outcome` of checks that must all hold; its text marks those that fail, and counts them.
 
     Its number and threshold are those of the first check that has a number and agrees with the result.
     """
@@ -59,6 +60,9 @@ def join(outcomes):
         holds = True if outcomes and all(outcome.holds for outcome in outcomes) else None
     marks = {True: "", False: "fails: ", None: "undecided: "}
     text = "; ".join(marks[outcome.holds] + outcome.decided_by for outcome in outcomes)
+    if len(outcomes) > 1 and holds is False:
+        failed = sum(outcome.holds is False for outcome in outcomes)
+        text = f"{failed} of {len(outcomes)} conditions fail: {text}"
     deciding = [o for o in outcomes if o.holds is holds and o.number is not None]
     first = deciding[0] if deciding else Outcome(None, "")
     tested = all(outcome.tested for outcome in outcomes)
@@ -83,9 +87,16 @@ def outcome(results, entry):
     """The `Outcome` of a statement's checks; not decidable if our non-private model is not the source's."""
     joint_outcome = join([run(results, check) for check in entry.checks])
     if another_model(results, entry):
-        known = all(row["distance"] for row in _given(results, entry))
-        return Outcome(None, f"{ANOTHER_MODEL}: {joint_outcome.decided_by}", tested=known)
+        (row,) = _given(results, entry)
+        known = ANOTHER_LEVEL.format(row["published"]) if row["epsilon"] else ANOTHER_MODEL
+        tested = row["distance"] != ""
+        return Outcome(None, f"{known}: {joint_outcome.decided_by}", tested=tested)
     return joint_outcome
+
+
+def counted(entry):
+    """Whether a statement is a result, trivia, or counted elsewhere."""
+    return verdicts.AGAIN if entry.again else verdicts.OTHER if entry.trivia else verdicts.RESULT
 
 
 def listed(experiment: Experiment, source, section):
@@ -98,17 +109,18 @@ def listed(experiment: Experiment, source, section):
             "where": statement.get("where"),
             "says": statement.get("says") or statement.get("what"),
             "size": statement.get("size"),
+            "counted": counted(experiment.section(section)[name]),
         }
 
 
-def decide(results, source, section, stand_ins, readings=()):
+def decide(results, source, section, stand_ins, readings=(), best=()):
     """Yield rows of claims.csv or defects.csv, in the configuration's order.
 
     A claim or defect that only stand-ins decide gets the verdict "not tested", and its row states the
     outcome on the stand-ins. A claim that fails also gets this verdict if its searches tried fewer values
     or simulations than the source's.
     stand_ins: data set -> why the data set cannot replace the source's data.
-    readings: rows of readings.csv.
+    readings: rows of readings.csv. best: the best single one (`under_readings.best_single`).
     """
     for row in listed(results.experiment, source, section):
         name = row["id"]
@@ -132,6 +144,7 @@ def decide(results, source, section, stand_ins, readings=()):
                     and (o["holds"] or o["distance"] == UNDECIDED)
                 ],
                 another_model(results, entry),
+                best,
             ),
         }
         why = _standing_in(results.experiment, entry.checks, stand_ins)
@@ -144,7 +157,7 @@ def decide(results, source, section, stand_ins, readings=()):
         yield row
 
 
-def _judged(result, section, readings, another):
+def _judged(result, section, readings, another, best):
     """The verdict, its reason and, for a claim, the number of readings that decide it.
 
     readings: rows of readings.csv that decide the claim or leave it open. If a reading leaves the claim
@@ -157,8 +170,11 @@ def _judged(result, section, readings, another):
         return {"verdict": {True: "shown", False: "not shown", None: UNDECIDED}[result.holds]}
     stated = {"reading": "", "holds": {True: "yes", False: "no", None: ""}[result.holds]}
     tried = [*([] if another else [stated]), *readings]
-    verdict = verdicts.with_readings([(r["reading"], r["holds"]) for r in tried], UNDECIDED)
+    answers = [(r["reading"], r["holds"]) for r in tried]
+    verdict = verdicts.with_readings(answers, UNDECIDED, best)
     if verdict == UNDECIDED:
+        if said := verdicts.elsewhere(answers, best):
+            return {"verdict": verdict, "decided_by": f"{result.decided_by}; {said}"}
         still = [
             f"{r['reading']}: {r['reason']}" for r in tried if r["holds"] == "" and r["reading"]
         ]

@@ -1,19 +1,36 @@
 """Writes readings.csv: an experiment's printed values and claims, as stated and under each reading."""
 
 from collections import Counter
+from typing import NamedTuple
 
 from checks import statements
-from checks.published import judged
 from checks.results import Read, Results
-from checks.verdicts import UNDECIDED
+from checks.verdicts import AGAIN, UNDECIDED
 from study.configuration import needs
 
 AS_STATED = "as stated"
 COLUMNS = (
     *("section", "id", "reading", "open", "concerned", "published_at", "dataset", "method"),
     *("train_size", "epsilon", "quantity", "published", "ours", "prediction_low"),
-    *("prediction_high", "distance", "holds", "reason"),
+    *("prediction_high", "distance", "holds", "reason", "counted"),
 )
+
+
+class Best(NamedTuple):
+    """A source's best single reading, and how it fares.
+
+    readings: the labels of its parts, which concern different entries; none if it is the default one.
+    agree: how many of the source's printed numbers and claims agree under it. default: the same as we take
+    the source by default. decided: how many agree or fail under it. tried: how many readings were tried
+    beside the default one. somewhere: how many agree under some reading, if each may have its own.
+    """
+
+    readings: tuple
+    agree: int
+    default: int
+    decided: int
+    tried: int
+    somewhere: int
 
 
 def confront(experiment, readings, source):
@@ -39,6 +56,73 @@ def most_telling_first(rows):
     return sorted(rows, key=lambda row: -explained[row["reading"]])
 
 
+def best_single(rows):
+    """The `Best` reading of all rows of readings.csv, as text.
+
+    It is the one with the largest number of agreeing entries minus choices that it changes: a choice that
+    explains one number explains nothing. Of equals, the one with fewer choices is taken. A reading of other
+    choices, which concerns other entries, joins it if it explains more entries than it changes choices. A
+    printed number counts once, for the first method compared with it.
+    """
+    first, table = {}, {AS_STATED: {}}
+    for row in rows:
+        if row["counted"] == AGAIN:
+            continue
+        place = row["published_at"] or row["id"], row["id"].endswith("/sd")
+        if first.setdefault(place, row["id"]) != row["id"]:
+            continue
+        own = table.setdefault(row["reading"], {})
+        has_result = row["holds"] or row["distance"] or row["ours"]
+        if row["concerned"] == "yes" and (has_result or row["reading"] == AS_STATED):
+            own[row["section"], row["id"]] = row["holds"]
+    default = table.pop(AS_STATED)
+    answers = {reading: _answers(reading, table) for reading in table}
+
+    def gain(reading):
+        own = answers[reading]
+        more = [*own.values()].count("yes") - [default.get(entry) for entry in own].count("yes")
+        return more - len(_choices(reading)), -len(_choices(reading))
+
+    chosen, found = (), dict(default)
+    for reading in sorted(table, key=gain, reverse=True):
+        apart = all(
+            _choices(reading).isdisjoint(_choices(other))
+            and answers[reading].keys().isdisjoint(answers[other])
+            for other in chosen
+        )
+        if gain(reading)[0] > 0 and apart:
+            chosen, found = (*chosen, reading), found | answers[reading]
+    agree = [*found.values()].count("yes")
+    decided = agree + [*found.values()].count("no")
+    every = (default, *table.values())
+    held = {entry for own in every for entry, holds in own.items() if holds == "yes"}
+    of_default = [*default.values()].count("yes")
+    return Best(chosen, agree, of_default, decided, len(table), len(held))
+
+
+def _answers(reading, table):
+    """What a reading gives for each entry that it concerns.
+
+    Where a combination has no result, such as on data that one of its readings leaves alone, the largest
+    combination of its other readings has it.
+    """
+    parts = {*reading.split(" and ")}
+    known = sorted(
+        (len(own), *own)
+        for own in (other.split(" and ") for other in table)
+        if parts.issuperset(own)
+    )
+    found = {}
+    for _, *own in known:
+        found |= table[" and ".join(own)]
+    return found
+
+
+def _choices(reading):
+    """The names of the choices that a reading's label, such as "rows: file and loss: mean", changes."""
+    return {part.partition(": ")[0] for part in reading.split(" and ")}
+
+
 def _rows(results, decided, source, label, left_open, main):
     """Yield the rows of one reading.
 
@@ -46,8 +130,7 @@ def _rows(results, decided, source, label, left_open, main):
     """
     experiment = results.experiment
     shown = {"reading": label, "open": left_open}
-    rows = [row for row in results.printed if row["comparison"] in decided.published]
-    for row in judged(experiment, source, rows):
+    for row in [row for row in results.printed if row["comparison"] in decided.published]:
         # A reading of a non-private value also concerns the private values that depend on it.
         about = [row["id"], *([row["given"]] if row["given"] else [])]
         concerned = main is None or any(_concerns_value(results, main, each) for each in about)
@@ -69,6 +152,7 @@ def _rows(results, decided, source, label, left_open, main):
             "section": "claims",
             "id": name,
             "concerned": _yes(concerned),
+            "counted": statements.counted(entry),
             "holds": {True: "yes", False: "no", None: ""}[outcome.holds],
             "distance": UNDECIDED if open_ and outcome.holds is None else "",
             "reason": outcome.decided_by,

@@ -1,9 +1,10 @@
 """Decides whether a published number agrees with ours."""
 
 import math
+from statistics import NormalDist
 from typing import NamedTuple
 
-from dp_privacy.intervals import student
+from dp_privacy.intervals import UPPER, student
 
 RELATIVE, ABSOLUTE = 0.10, 0.01
 SURE = 1.645  # number of standard errors, the normal 95 % quantile
@@ -22,6 +23,13 @@ NOT_EXCLUDED = "not excluded"
 CALIBRATED = "calibrated"
 NOT_TESTED = "not tested"
 NOT_RUN = "not run"
+AS_A_DEFECT = "judged as a defect"
+# What a printed number or statement counts as. Results and other numbers have denominators of their own.
+RESULT = "result"
+OTHER = "other"  # settings, standard deviations and trivia
+AGAIN = "again"  # judged elsewhere
+ENOUGH = 0.8  # the least power of a verdict
+MOST = 1e4  # times as many replicates as ours, the most that is asked for
 # Verdicts that only the report (`reporting`) gives.
 NOT_JUDGED = "not judged"
 NOT_DECIDED = "not decided yet"
@@ -43,8 +51,8 @@ RULE = (
     ("reproduced", "equal or inside, with settings as the source states them"),
     (
         "reproduced if ...",
-        "equal or inside only under the named reading of what the source leaves open; of several such "
-        "readings, the one that explains most of the source",
+        "equal or inside only under the best single reading of what the source leaves open: that under "
+        "which most of all its numbers and claims agree, where each choice that it changes costs one",
     ),
     ("not reproduced by any of k readings", "neither equal nor inside under any of them"),
     (
@@ -56,11 +64,16 @@ RULE = (
     ),
     (
         "undecided",
-        "an interval leaves a claim open; or a number is at an end of it; or the source's model without "
-        "noise is not ours under any reading, so that its numbers with noise are about another model",
+        "an interval leaves a claim open; or a number is at an end of it; or it agrees only under "
+        "readings that other numbers of the source refute; or the source's model without noise is not ours "
+        "under any reading, so that its numbers with noise are about another model",
     ),
     ("not excluded", "all values that were tried of a setting tie"),
-    ("calibrated", "our settings were chosen to match the number"),
+    (
+        "calibrated",
+        "our settings were chosen to match the number; the residual is ours minus the printed",
+    ),
+    ("judged as a defect", "a defect is about this number, which is judged there only"),
     (
         "not tested",
         "this run has other data, another protocol or a smaller search than the source, or lacks what a "
@@ -69,6 +82,11 @@ RULE = (
     ("not run", "this run has no such result"),
     ("not judged", "this run is smaller than the default one"),
     ("not decided yet", "the run is not finished"),
+    (
+        "power",
+        "how often a number that the source's protocol gives with our settings would be called reproduced, "
+        "with the draws of this run; below 80 %, an open verdict says how many more replicates it takes",
+    ),
     (
         "luck",
         "how often a number unrelated to ours would agree: the share of the range of printed numbers and "
@@ -185,23 +203,88 @@ def too_wide(interval, margin):
     return interval is not None and interval[1] - interval[0] > 2 * margin * (1 + 1e-9)
 
 
-def with_readings(tried, still_open):
+def with_readings(tried, still_open, best=()):
     """The verdict under all readings with which our non-private model is the source's.
+
+    An entry that agrees under some readings only is reproduced if the source's best single reading is one
+    of them, and undecided if not.
 
     tried: pairs (reading, holds), with holds "yes", "no", or "" if open. The stated reading, "", comes
     first if it is one of them. If the stated reading is open, all other readings are ignored.
     still_open: the verdict if the value stays open.
+    best: the parts of the source's best single reading (`under_readings.best_single`); if none of them was
+    tried, it does not concern the entry.
     """
     if not tried:
         return UNDECIDED
     if tried[0] == ("", ""):
         return still_open
-    for label, holds in tried:
-        if holds == "yes":
-            return f"{REPRODUCED} if {label}" if label else REPRODUCED
-    if "" in [holds for _, holds in tried]:
+    answers = dict(tried)
+    read = next((part for part in best if part in answers), "")
+    if answers.get("") == "yes" and ("no" not in answers.values() or answers[read] == ""):
+        read = ""  # a reading that leaves the entry open does not refute what agrees as stated
+    if answers.get(read) == "yes":
+        return f"{REPRODUCED} if {read}" if read else REPRODUCED
+    if "yes" in answers.values():
+        return UNDECIDED
+    if "" in answers.values():
         return still_open
     return f"{NOT_REPRODUCED} by any of {len(tried)} reading{'s' * (len(tried) > 1)}"
+
+
+def elsewhere(tried, best):
+    """Why an entry that agrees under some reading is undecided nevertheless; "" if it agrees under none.
+
+    tried, best: as in `with_readings`.
+    """
+    labels = [label or "the default one" for label, holds in tried if holds == "yes"]
+    if not labels or ("", "") in tried:
+        return ""
+    more = f" and {len(labels) - 1} others" if len(labels) > 1 else ""
+    return (
+        f"agrees only under {labels[0]}{more}, and of all single readings {named(best)} is the best for "
+        f"the source's other numbers and claims"
+    )
+
+
+def named(best):
+    """The best single reading in words. best: as in `with_readings`."""
+    return " and ".join(best) or "the default one"
+
+
+def power(interval, *, error, own, half, margin, middle, limits=(-math.inf, math.inf), more=1.0):
+    """The chance that a number which the source's protocol gives with our settings is called reproduced.
+
+    Such a number is normal around `middle`, our own mean, with the standard deviation to which the interval
+    belongs.
+
+    interval: the prediction interval. error: the standard error of its ends. own: the part of that standard
+    deviation that is our own error. half, limits: as in `distance`. margin: as in `too_wide`.
+    more: how many times as many replicates as ours; `error` and `own` then fall with its square root.
+    """
+    normal = NormalDist()
+    sides = [abs(end - middle) for end, limit in zip(interval, limits, strict=True) if end != limit]
+    sd = (sum(sides) / len(sides) if sides else interval[1] - interval[0]) / normal.inv_cdf(UPPER)
+    if sd == 0:
+        return 1.0
+    scale = math.sqrt(max(0.0, 1 - (own / sd) ** 2) + (own / sd) ** 2 / more)
+    if too_wide([scale * end for end in interval], margin):
+        return 0.0
+    reached = []
+    for end, limit in zip(interval, limits, strict=True):
+        within = scale * abs(end - middle) + half - SURE * error / math.sqrt(more)
+        reached.append(math.inf if end == limit else max(within, half) / (scale * sd))
+    return normal.cdf(reached[1]) - normal.cdf(-reached[0])
+
+
+def times_needed(**values):
+    """How many times as many replicates give the power `ENOUGH`; inf if none do. values: of `power`."""
+    more = 1.0
+    while power(more=more, **values) < ENOUGH:
+        more *= 1.1
+        if more > MOST:
+            return math.inf
+    return more
 
 
 def covered(intervals, low, high):

@@ -4,7 +4,7 @@ import json
 
 from checks import published, statements
 from checks.results import Results
-from checks.under_readings import most_telling_first
+from checks.under_readings import best_single, most_telling_first
 from study import facts as source_file
 from study.configuration.experiment import Experiment
 from study.jobs import script
@@ -22,11 +22,12 @@ def main():
 
     experiment, section = arguments.experiment, arguments.section
     results, source = Results(experiment), source_file.read(experiment.source)
-    readings = most_telling_first(read_csv(arguments.readings)) if arguments.readings else ()
+    rows = read_csv(arguments.readings) if arguments.readings else []
+    readings, best = most_telling_first(rows), best_single(rows).readings
     if section == "published":
         columns = published.COLUMNS
-        rows = published.judged(experiment, source, results.printed, readings)
+        rows = published.judged(experiment, source, results.printed, readings, best)
     else:
         columns = statements.COLUMNS
-        rows = statements.decide(results, source, section, arguments.stand_ins, readings)
+        rows = statements.decide(results, source, section, arguments.stand_ins, readings, best)
     write_csv(arguments.out, columns, ([row.get(name) for name in columns] for row in rows))

@@ -1,10 +1,14 @@
-"""Reads run times and memory use of finished jobs from their logs."""
+"""Reads run times and memory use of finished jobs, and says what a more certain verdict would cost."""
 
+import math
+from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
+from checks.verdicts import ENOUGH
 from study import paths
 from study.jobs import cost
+from study.jobs.files import read_csv
 
 COLUMNS = (
     *("rule", "experiment", "jobs", "cpu_seconds", "cpu_seconds_median", "cpu_seconds_max"),
@@ -48,3 +52,28 @@ def per_rule(jobs):
             *(rule, experiment, len(group), sum(cpu), median(cpu), max(cpu)),
             *(sum(job.wall for job in group), max(job.peak_mb for job in group)),
         )
+
+
+def needed(row):
+    """How many more replicates, and processor hours, a printed number needs for a verdict of enough power.
+
+    "" if its power is enough or unknown. row: of results/verdicts/<source>.csv. The hours are those of its
+    cell in this run, so much longer.
+    """
+    if not row.get("power") or float(row["power"]) >= ENOUGH:
+        return ""
+    said = f"power {100 * float(row['power']):.0f} %"
+    if math.isinf(more := float(row["more"])):
+        return f"{said}, whatever the number of replicates"
+    timing = Path(paths.TIMING(experiment=row["experiment"]))
+    keys = ("dataset", "method", "train_size")
+    cells = [
+        float(cell["cpu_seconds"])
+        for cell in (read_csv(timing) if timing.exists() else ())
+        if all(cell[key] == row[key] for key in keys)
+        and float(cell["epsilon"]) == float(row["epsilon"] or "inf")
+    ]
+    if not cells:
+        return f"{said}, needs about {more:,.0f} more replicates"
+    hours = sum(cells) * more / float(row["replicates"]) / 3600
+    return f"{said}, needs about {more:,.0f} more replicates, {hours:.2g} hours"

@@ -1,9 +1,8 @@
 """What a run has found, in at most three sentences for the terminal."""
 
-from collections import Counter
 from pathlib import Path
 
-from reporting import record
+from reporting import readings, record
 from study import paths
 from study.jobs.files import read_csv
 
@@ -48,9 +47,9 @@ def recommended(small):
 
 
 def files(experiments):
-    """Paths of the verdicts on values, claims and defects."""
+    """Paths of the verdicts on values, claims and defects, by section."""
     return [
-        Path(paths.VERDICTS(experiment=experiment.folder, section=section))
+        (section, Path(paths.VERDICTS(experiment=experiment.folder, section=section)))
         for experiment in experiments
         for section in JUDGED
         if experiment.section(section)
@@ -59,10 +58,11 @@ def files(experiments):
 
 def verdicts(experiments):
     """How many values, claims and defects of sources hold; None if nothing was judged."""
-    there = filter(Path.exists, files(experiments))
-    counted = Counter(record.outcome(row) for path in there for row in read_csv(path))
-    said = ", ".join(f"{count} {name}" for name, count in counted.most_common())
-    return f"Of {counted.total():,} values, claims and defects: {said}." if said else None
+    rows = []
+    for section, path in files(experiments):
+        if path.exists():
+            rows += [row | {"section": section} for row in readings.once(read_csv(path))]
+    return record.counts(rows) if rows else None
 
 
 def refuted():

@@ -14,7 +14,6 @@ from study import facts, paths
 from study.configuration.experiment import data_name
 from study.jobs.files import read_csv, read_json
 
-RESULTS = (readings.MEANS, readings.CLAIMS)  # the others are settings and standard deviations
 OPEN = "open"
 
 
@@ -58,8 +57,8 @@ def rows_needed(cells, dataset, epsilon, share=0.95):
 def holds(sources):
     """[(short name, {outcome: (in this run, in recorded runs)}, {the same of other numbers})] by source.
 
-    A result is a claim or a printed mean; settings and standard deviations are other numbers. What this run
-    leaves open counts as recorded, if a record decides it.
+    A result is a claim or a printed mean; settings, standard deviations and trivia are other numbers. What
+    this run leaves open counts as recorded, if a record decides it.
     """
     shown = []
     for key in sources:
@@ -70,7 +69,7 @@ def holds(sources):
         rows = record.once(record.instead(key, own)[: len(own)])
         for row in (row for row in rows if row["section"] != "defects"):
             name = outcome(row)
-            counted = counts[readings.kind_of(row) not in RESULTS].setdefault(name, [0, 0])
+            counted = counts[readings.kind_of(row) not in readings.RESULTS].setdefault(name, [0, 0])
             counted[name != OPEN and row["date"] != ""] += 1
         if own:
             shown.append((facts.read(key).short, *counts))

@@ -2,69 +2,83 @@
 
 from pathlib import Path
 
+from checks import verdicts
+from checks.under_readings import best_single
+from checks.verdicts import AGAIN, OTHER
 from study import paths
 from study.jobs.files import read_csv
 
 MEANS, SPREADS, SETTINGS, CLAIMS = "means", "standard deviations", "settings", "claims"
-KINDS = (MEANS, SPREADS, SETTINGS, CLAIMS)
+TRIVIA = "trivia"
+KINDS = (MEANS, SPREADS, SETTINGS, CLAIMS, TRIVIA)
+RESULTS = (MEANS, CLAIMS)  # the others are other numbers
 
 
 def kind_of(row):
     section = row.get("section", "published" if "published_at" in row else "claims")
-    if section != "published":
-        return CLAIMS
-    if row["quantity"] == "setting":
+    kind = CLAIMS if section != "published" else MEANS
+    if section == "published" and row["quantity"] == "setting":
         return SETTINGS
-    return SPREADS if "standard deviation" in row["quantity"] else MEANS
+    if section == "published" and "standard deviation" in row["quantity"]:
+        return SPREADS
+    return TRIVIA if row.get("counted") == OTHER else kind
 
 
-def once(rows, again=()):
-    """The rows with each printed number once, even if several methods are compared with it.
-
-    again: comparisons to leave out, because the source also prints their numbers elsewhere.
-    """
+def once(rows):
+    """The rows with each printed number and statement once, even if several methods compare with it."""
     unique = {}
     for row in rows:
+        if row.get("counted") == AGAIN:
+            continue
         kind = kind_of(row)
-        if kind == CLAIMS:
+        if not row.get("published_at"):
             unique[kind, row["id"]] = row
             continue
-        comparison = row.get("comparison") or row["id"].partition("/")[0]
-        if comparison not in again:
-            unique.setdefault((kind, row["published_at"]), row)
+        unique.setdefault((kind, row["published_at"]), row)
     return list(unique.values())
 
 
-def again(experiment):
-    return [name for name, spec in experiment.published.items() if spec.again]
-
-
 def shown(experiment):
-    """{open: settings left open, kinds: `KINDS`, joint: how many entries hold under each reading}.
+    """{open: settings left open, kinds: `KINDS`, joint: how many entries hold under each reading, best}.
+
+    best: a sentence on the best single reading.
 
     Without readings.csv, return None.
     """
     path = Path(paths.READINGS(experiment=experiment.folder))
     if not path.exists():
         return None
-    sections = experiment.readings
+    rows, sections = read_csv(path), experiment.readings
     return {
         "open": [
             (name.replace("_", " "), entry.open, entry.main.replace("_", " "))
             for name, entry in sections.items()
         ],
         "kinds": KINDS,
-        "joint": joint(read_csv(path), again(experiment)),
+        "joint": joint(rows),
+        "best": best(rows),
     }
 
 
-def joint(rows, again=()):
+def best(rows):
+    """The source's score: how its best single reading fares, and what combinations would add."""
+    found = best_single(rows)
+    named = f"The best single reading is {verdicts.named(found.readings)}"
+    beside = f" ({found.default} as we take the source by default)" if found.readings else ""
+    return (
+        f"{named}: {found.agree} of {found.decided} numbers and claims that it decides agree{beside}. "
+        f"{found.tried} other readings were tried, and each choice must explain more than one of them. "
+        f"If each could have its own reading, {found.somewhere} would agree."
+    )
+
+
+def joint(rows):
     """[(reading, {kind: "k of n"})]: k of the n decided entries hold under a reading.
 
     rows: rows of readings.csv. An entry that a reading does not concern counts as it does under
     the stated reading.
     """
-    numbers, table = {row["id"] for row in once(rows, again)}, {}
+    numbers, table = {row["id"] for row in once(rows)}, {}
     for row in rows:
         if row["id"] in numbers and row["concerned"] == "yes":
             table.setdefault(row["reading"], {})[row["section"], row["id"]] = row

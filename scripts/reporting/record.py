@@ -12,6 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from checks import by_source, verdicts
+from reporting import readings
 from study import facts, paths
 from study.jobs import cost
 from study.jobs.files import read_csv, read_json, write_csv, write_json
@@ -175,9 +176,20 @@ def instead(source, rows):
     recorded = {_at(row): row for row in read("verdicts", source)}
     own = [(row, recorded.pop(_at(row), None)) for row in rows]
     chosen = [
-        other if other and row["verdict"] in OPEN else row | {"date": ""} for row, other in own
+        other | {"counted": row.get("counted", "")}
+        if other and row["verdict"] in OPEN and not _older(other)
+        else row | {"date": ""}
+        for row, other in own
     ]
     return [*chosen, *recorded.values()]
+
+
+def _older(row):
+    """Whether a recorded verdict says that a number fails, by rules older than its record's format.
+
+    They let numbers fail for settings that their source does not state.
+    """
+    return "counted" not in row and row["verdict"].startswith(verdicts.NOT_REPRODUCED)
 
 
 def _at(row):
@@ -210,14 +222,31 @@ def beside(source, decided, stale):
 def sentence(rows, stale=NOTHING):
     data = sorted({row["dataset"].replace("_", " ") for row in rows if row["dataset"]})
     at = sorted({f"{row['commit']} on {row['date']}" for row in rows})
-    counted = Counter(map(outcome, once(rows)))
-    said = ", ".join(f"{count} {name}" for name, count in counted.most_common())
     old = sorted({row["record"] for row in rows}.intersection(stale))
     return (
-        f"recorded{' with ' * bool(data)}{', '.join(data)} at {'; '.join(at)}. Of "
-        f"{counted.total()} values, claims and defects: {said}."
+        f"recorded{' with ' * bool(data)}{', '.join(data)} at {'; '.join(at)}. {counts(once(rows))}"
         + "".join(f" The record {name} is stale, since {why_stale(name, stale)}." for name in old)
     )
+
+
+def counts(rows):
+    """How many results, other numbers and defects there are, and their outcomes, in one sentence.
+
+    rows: each statement and printed number once.
+    """
+    groups = {"results": Counter(), "other numbers": Counter(), "defects": Counter()}
+    for row in rows:
+        if row.get("section") == "defects":
+            name = "defects"
+        else:
+            name = "results" if readings.kind_of(row) in readings.RESULTS else "other numbers"
+        groups[name][outcome(row)] += 1
+    said = [
+        f"{found.total():,} {name}: {', '.join(f'{count} {word}' for word, count in found.most_common())}"
+        for name, found in groups.items()
+        if found
+    ]
+    return f"Of {'; of '.join(said)}."
 
 
 def answers(rows, stale=NOTHING):
@@ -261,9 +290,11 @@ def in_document(text):
 
 
 def once(rows):
-    """The first row of each recorded statement and printed number."""
+    """The first row of each recorded statement and printed number that is counted."""
     unique = {}
     for row in rows:
+        if row.get("counted") == verdicts.AGAIN:
+            continue
         printed = row["id"].partition(" ")[2] or row["id"]
         unique.setdefault((printed, "standard deviation" in row["quantity"]), row)
     return list(unique.values())

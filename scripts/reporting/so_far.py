@@ -99,7 +99,7 @@ def _made(path, waiting):
 
 def _experiment(experiment, waiting):
     """What the page says of an experiment; `verdicts` is None until all of its verdicts are there."""
-    judged = [path for path in findings.files([experiment]) if str(path) in waiting]
+    judged = [path for _, path in findings.files([experiment]) if str(path) in waiting]
     figures = (
         (spec.title, Path(paths.FIGURE(experiment=experiment.folder, name=name)))
         for name, spec in experiment.figures.items()

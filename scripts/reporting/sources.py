@@ -3,6 +3,7 @@
 import math
 
 from checks import statements, verdicts
+from checks.verdicts import AGAIN, OTHER, RESULT
 from dp_privacy.accounting import LOOKED
 from plots import style
 from reporting import dots, readings, record
@@ -37,6 +38,7 @@ OUTCOMES = {
         "plain",
         "we lack the source's data, its protocol, or a result that a check needs",
     ),
+    verdicts.AS_A_DEFECT: ("→", "plain", "a defect is about this number, and is judged instead"),
     verdicts.NOT_RUN: ("-", "plain", "this run does not decide it"),
 }
 
@@ -56,14 +58,15 @@ def cards(gathered, experiments, stale=None):
             if shown["source"] == source.key
         ]
         rows = _statements(source, experiments)
-        judged = {kind: [] for kind in readings.KINDS}
-        for part, shown in own:
+        judged = {"results": [], "other numbers": []}
+        for _, shown in own:
             both = [
                 row for section in ("published", "claims") for row in shown["verdicts"][section]
             ]
-            for row in readings.once(both, readings.again(part.experiment)):
-                judged[readings.kind_of(row)].append(row)
-        defects = [row for row in rows if row["section"] == "defects"]
+            for row in readings.once(both):
+                is_result = readings.kind_of(row) in readings.RESULTS
+                judged["results" if is_result else "other numbers"].append(row)
+        defects = [row for row in rows if row["section"] == "defects" and row["counted"] != AGAIN]
         recorded = None
         if stale is not None:
             recorded = record.beside(key, {e["name"]: e["verdicts"] for _, e in own}, stale)
@@ -296,6 +299,7 @@ def _statements(source, experiments):
             "section": section,
             "verdict": (verdict := decided.get(name, {}).get("verdict", statements.NOT_TESTED)),
             "in_short": verdict if section == "defects" else outcome(verdict),
+            "counted": AGAIN if entry.get("again") else OTHER if entry.get("trivia") else RESULT,
             "where": entry.get("where", ""),
             "says": entry.get("says") or entry["what"],
             "size": entry.get("size", ""),

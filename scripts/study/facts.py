@@ -15,7 +15,7 @@ EMPTY: dict[str, dict | list] = {
     **{"readings": {}, "together": []},
 }
 # Keys that say how a claim or defect is decided, not what the source states.
-DECIDES = ("not_tested", "given", "checks")
+DECIDES = ("not_tested", "given", "again", "trivia", "checks")
 
 
 class Source(NamedTuple):

@@ -15,7 +15,8 @@ from pathlib import Path
 
 import home
 
-from reporting import dots, record
+from checks.verdicts import CALIBRATED
+from reporting import costs, dots, readings, record
 from study import facts, paths
 from study.configuration.sources import experiment_files
 from study.configuration.validation import read_yaml
@@ -44,6 +45,9 @@ def main():
             f"experiments first"
         )
     print(facts.read(key).values["cited"])
+    print(record.counts(record.once(rows)))
+    for path in sorted(map(Path, best_readings(key))):
+        print(readings.best(read_csv(path)))
     width = min(shutil.get_terminal_size((WIDEST, 0)).columns, WIDEST)
     for section in arguments.section:
         own = [row for row in rows if row["section"] == section]
@@ -70,6 +74,13 @@ def decided(key):
     return record.instead(key, read_csv(path) if path.exists() else [])
 
 
+def best_readings(key):
+    """The files of this run with the source's readings."""
+    experiments = dict.fromkeys(row["experiment"] for row in decided(key) if not row["date"])
+    files = [paths.READINGS(experiment=name) for name in experiments if name]
+    return [file for file in files if Path(file).exists()]
+
+
 def _verdict(row):
     return row["verdict"] + f", recorded {row['date']}" * bool(row["date"])
 
@@ -91,7 +102,12 @@ def numbers(rows):
         ours = row["read_ours"] or row["ours"]
         where = row["where"].removeprefix("tables/").removeprefix("settings/")
         said = "sd of " * ("standard deviation" in row["quantity"]) + row["method"]
-        cells.append((where, said, dots.brief(row["stated"]), dots.brief(ours), _verdict(row)))
+        verdict = _verdict(row)
+        if row["verdict"] == CALIBRATED:
+            verdict += f", residual {float(ours) - float(row['stated']):+.3g}"
+        if needs := costs.needed(row):
+            verdict += f"; {needs}"
+        cells.append((where, said, dots.brief(row["stated"]), dots.brief(ours), verdict))
     widths = [max(len(line[k]) for line in cells) for k in range(4)]
     for line in cells:
         yield "  ".join([*(t.ljust(w) for t, w in zip(line[:4], widths, strict=True)), line[4]])

@@ -62,6 +62,40 @@ def degrades(low, noise=0.001):
     return checks.degrades_less(made, **names)
 
 
+def falls(costs, noise=0.001):
+    """The verdict if privacy costs this much at lambda 1, 0.1 and 0.01."""
+    without = (0.1, 0.1, 0.05)
+    errors = [cost + error for cost, error in zip(costs, without, strict=True)]
+    made = Made({"private": errors, "none": without}, noise)
+    named = {
+        "private": ["private_2", "private_1", "private_0"],
+        "without": ["none_2", "none_1", "none_0"],
+    }
+    return checks.cost_falls(made, **named)
+
+
+def test_what_privacy_costs_falls_with_lambda_or_not():
+    assert falls((0.1, 0.2, 0.4)).holds
+    assert falls((0.4, 0.2, 0.1)).holds is False
+    assert falls((0.2, 0.2, 0.2), noise=0.05).holds is None
+    # The error falls, but only because it does without privacy, too.
+    assert falls((0.2, 0.2, 0.25)).number == pytest.approx(-0.025, abs=0.003)
+
+
+def test_a_norm_of_one_and_no_less_allows_the_loss_of_section_5():
+    least = math.log(1 + 1 / math.e)
+    assert checks.least_loss(None, norms=[0.99], rows=100, at_least=least).holds
+    assert not checks.least_loss(None, norms=[1.01], rows=100, at_least=least).holds
+
+
+def test_one_row_moves_the_minimiser_no_farther_than_corollary_2_allows():
+    # With n lambda large, all weights are near 0, where the loss has the slope 1/2. The row changes its
+    # label, so the minimiser moves by nearly 1/(n lambda), half of the bound.
+    actual = checks.minimiser_moves(None, n=200, lambdas=[1.0], at_most=1)
+    assert actual.holds and actual.number == pytest.approx(0.5, abs=0.01)
+    assert not checks.minimiser_moves(None, n=200, lambdas=[1.0], at_most=0.4).holds
+
+
 GROUPS = {"first": "low", "second": "high", "without": "none"}
 
 

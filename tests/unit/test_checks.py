@@ -48,10 +48,10 @@ def results(rows, **values):
     return Results(Experiment("made", whole), frame)
 
 
-def verdicts_of(results, source, specs, stand_ins=None, readings=()):
+def verdicts_of(results, source, specs, stand_ins=None, readings=(), best=()):
     experiment = Experiment("made", results.experiment.values | {"published": specs})
     rows = compare(results, source, experiment.published, stand_ins or {})
-    return list(judged(experiment, source, rows, readings))
+    return list(judged(experiment, source, rows, readings, best))
 
 
 PLACED = {
@@ -275,7 +275,8 @@ def test_combining_checks():
     assert statements.join([yes, yes]).holds is True
     assert statements.join([yes, open_]).holds is None
     # The joint outcome has the number of the check that decides it.
-    assert statements.join([open_, yes, no])[:3] == (False, "undecided: x; x; fails: x", 1)
+    said = "1 of 3 conditions fail: undecided: x; x; fails: x"
+    assert statements.join([open_, yes, no])[:3] == (False, said, 1)
     assert statements.join([]).holds is None
 
 
@@ -291,12 +292,15 @@ def test_no_claim_fails_that_a_reading_leaves_open():
         ([fails, leaves], "undecided", None),
         ([leaves, agrees], "reproduced if c", 2),
     ):
-        actual = statements._judged(failed, "claims", readings, False)
+        actual = statements._judged(failed, "claims", readings, False, ["c"])
         assert (actual["verdict"], actual.get("readings")) == (verdict, count)
     assert (
         "as read, b: r"
-        in statements._judged(failed, "claims", [fails, leaves], False)["decided_by"]
+        in statements._judged(failed, "claims", [fails, leaves], False, ())["decided_by"]
     )
+    refuted = statements._judged(failed, "claims", [fails, agrees], False, ["a"])
+    assert refuted["verdict"] == "undecided"
+    assert "agrees only under c, and of all single readings a is the best" in refuted["decided_by"]
 
 
 def test_a_missing_result_decides_nothing():
@@ -431,6 +435,64 @@ SPEC = {
 }
 
 
+def test_a_number_that_a_defect_is_about_is_judged_there_only():
+    tables = SOURCE.values | {
+        "defects": [{"id": "d", "what": "w", "numbers": ["tables/t/plain/1"]}]
+    }
+    source = facts.Source("made_2020", "M20", tables)
+    rows = {row["id"]: row for row in verdicts_of(CURVES, source, {"t": SPEC})}
+    assert (
+        rows["t/2/sd"]["verdict"] == "judged as a defect" and "defect d" in rows["t/2/sd"]["reason"]
+    )
+    assert [rows[name]["counted"] for name in ("t/2", "t/2/sd", "t/0/sd")] == [
+        *("result", "again", "other")
+    ]
+
+
+def test_no_number_fails_for_a_setting_that_the_source_does_not_state():
+    first, *others = SPEC["rows"]
+    for unlike, verdict in ((None, "not reproduced by any of 1 reading"), ("why", "not tested")):
+        spec = SPEC | {"rows": [first | {"unlike": unlike} if unlike else first, *others]}
+        rows = {row["id"]: row for row in verdicts_of(CURVES, SOURCE, {"t": spec})}
+        assert rows["t/1"]["verdict"] == verdict  # 0.15 against 0.10
+        assert rows["t/0"]["verdict"] == "reproduced"
+
+
+@pytest.mark.parametrize(
+    ("bound", "printed", "verdict"),
+    [
+        ("at_least", 0.2, "reproduced"),  # ours is 0.3, with an interval of 0.27 to 0.33
+        ("at_least", 0.31, "undecided"),
+        ("at_least", 0.4, "not reproduced by any of 1 reading"),
+        ("at_most", 0.4, "reproduced"),
+        ("at_most", 0.2, "not reproduced by any of 1 reading"),
+    ],
+)
+def test_a_printed_bound_is_satisfied_by_more(bound, printed, verdict):
+    source = facts.Source("m", "M", {"tables": {"t": {"row": {0.1: printed}}}})
+    rows = [SPEC["rows"][0] | {"epsilon": 0.1}]
+    spec = SPEC | {"layout": "number", "bound": bound, "rows": rows}
+    assert verdicts_of(CURVES, source, {"t": spec})[0]["verdict"] == verdict
+
+
+def test_trivia_and_what_is_printed_again_do_not_count_as_results():
+    spec = SPEC | {"rows": SPEC["rows"][:2]}
+    for changes, counted in (
+        ({}, "result"),
+        ({"trivia": "it follows"}, "other"),
+        ({"again": True}, "again"),
+    ):
+        assert verdicts_of(CURVES, SOURCE, {"t": spec | changes})[0]["counted"] == counted
+
+
+def test_calibrated_numbers_print_their_residual():
+    rows = verdicts_of(CURVES, SOURCE, {"t": SPEC | {"calibrated": "fitted"}})
+    assert rows[0]["verdict"] == "calibrated"
+    assert [
+        row["reason"].partition("; fitted")[0] for row in rows if row["id"] in ("t/0", "t/1")
+    ] == [*("residual +0", "residual -0.05")]
+
+
 def test_published_values_beside_their_cells():
     rows = verdicts_of(CURVES, SOURCE, {"t": SPEC}, {"b": "digits stand in"})
     means = [row for row in rows if not row["id"].endswith("/sd")]
@@ -474,7 +536,8 @@ def test_a_value_of_a_private_method_is_given_that_of_the_model_without_noise():
             ("no", "not reproduced by any of 1 reading"),
             ("", "too wide to decide"),
         ):
-            rows_ = verdicts_of(CURVES, other, spec, readings=[read | {"holds": holds}])
+            readings = [read | {"holds": holds}]
+            rows_ = verdicts_of(CURVES, other, spec, readings=readings, best=["a"])
             assert {row["id"]: row["verdict"] for row in rows_}[f"t/{at}"] == verdict
     # A noiseless model counts as the source's if the printed error is within one printed standard
     # deviation of ours.
@@ -609,7 +672,7 @@ def test_what_readings_give_decides_a_verdict():
         ([made | {"concerned": "no"}], "not reproduced by any of 1 reading", 1),
         ([made | {"id": "t/1"}], "not reproduced by any of 1 reading", 1),
     ):
-        row = verdicts_of(CURVES, source, spec, readings=readings)[0]
+        row = verdicts_of(CURVES, source, spec, readings=readings, best=["a"])[0]
         assert (row["verdict"], row["readings"]) == (verdict, tried)
         assert 0 < row["luck"] <= 1
         # The table also has the number of the reading that the verdict names, and why it agrees.
@@ -842,19 +905,3 @@ def test_a_spread_that_a_mean_does_not_allow(monkeypatch):
     assert of_cm08.printed_spread(None, sd="0.00224", **allowed).holds
     rounded = of_cm08.printed_spread(None, mean="0", sd="0.0016", half=0.001, count=5)
     assert not rounded.holds
-
-
-def test_a_lambda_that_ties_is_not_excluded():
-    grid = pd.DataFrame({"lambda": [0.001, 0.01, 0.1], "error_mean": [0.1, 0.1, 0.2]})
-    tuned = {"a": {"ties": [0.001, 0.01], "error": 0.1}, "b": {"ties": [0.001], "error": 0.1}}
-    made = Namespace(tuned=lambda dataset: (tuned[dataset], grid))
-    actual = cells.tuned_lambda(made, value=0.01, datasets=["a"])
-    assert actual.holds and "0.001 to 0.01 tied" in actual.decided_by
-    assert actual.decided_by.endswith("does not exclude 0.01")
-    actual = cells.tuned_lambda(made, value=0.01, datasets=["a", "b"])
-    assert actual.holds is False and actual.decided_by.endswith("(error 0.1, 0.1 at 0.01)")
-    # if all values tie, any lambda is among the best
-    tuned["a"]["ties"] = [0.001, 0.01, 0.1]
-    assert cells.tuned_lambda(made, value=0.01, datasets=["a"]).holds is None
-    tuned["b"]["ties"] = [0.01]
-    assert cells.tuned_lambda(made, value=0.01, datasets=["a", "b"]).holds

@@ -23,15 +23,18 @@ def test_verdicts_are_counted_over_the_experiments_of_full_size():
     words = [verdicts.REPRODUCED, f"{verdicts.REPRODUCED} if x", verdicts.REPRODUCED]
     for name in ("a", "b"):
         published = paths.VERDICTS(experiment=name, section="published")
-        write_csv(published, ("verdict",), [[word] for word in words])
+        rows = [(f"t/{k}", "error", word, "result") for k, word in enumerate(words)]
+        # What is said twice counts once, and a setting is no result.
+        rows += [("t/9", "error", words[0], "again"), ("t/8", "setting", words[0], "other")]
+        write_csv(published, ("published_at", "quantity", "verdict", "counted"), rows)
     claims = paths.VERDICTS(experiment="a", section="claims")
-    write_csv(claims, ("verdict",), [[verdicts.UNDECIDED]])
+    write_csv(claims, ("id", "verdict", "counted"), [("y", verdicts.UNDECIDED, "result")])
     published = {"x": {"title": "x", "values": "tables/x", "rows": [{"value": "v"}]}}
     asked = [
         experiment("a", published=published, claims={"y": {"not_tested": "because"}}),
         experiment("b", published=published, smaller=["z"]),
     ]
-    expected = "Of 4 values, claims and defects: 2 as stated, 1 under a reading, 1 undecided."
+    expected = "Of 4 results: 2 as stated, 1 under a reading, 1 undecided; of 1 other numbers: 1 as stated."
     assert findings.findings(asked, set()) == [expected]
     assert findings.findings(asked[1:], set()) == []
 
@@ -58,12 +61,14 @@ def test_there_are_three_sentences_at_most_and_recommendations_are_first(monkeyp
     monkeypatch.setattr("reporting.answers.answers", lambda smaller: {"leads": leads})
     write_csv(paths.LEDGER(), ("mechanism", "verdict"), [("m", "consistent")])
     write_csv(
-        paths.VERDICTS(experiment="a", section="claims"), ("verdict",), [[verdicts.UNDECIDED]]
+        paths.VERDICTS(experiment="a", section="claims"),
+        ("id", "verdict", "counted"),
+        [("x", verdicts.UNDECIDED, "result")],
     )
     assert findings.findings(
         [experiment("a", claims={"x": {"not_tested": "because"}})], {paths.REPORT()}
     ) == [
         "To learn two classes: the best. It loses 1 %.",
         "To learn a number: the best. It loses 1 %.",
-        "Of 1 values, claims and defects: 1 undecided.",
+        "Of 1 results: 1 undecided.",
     ]

@@ -108,7 +108,7 @@ def test_a_check_takes_the_defaults_of_its_class():
     fields = options.fields(kinds.CHECKS["level"].options)
     assert fields["at_most"].default == float("inf") and "methods" in fields
     with pytest.raises(TypeError):
-        cells.tuned_lambda(None, value=1, no_such_option=1)
+        cells.lower_than(None, no_such_option=1)
 
 
 OWN = """

@@ -8,7 +8,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts/tools"))
 
-from other_seeds import changes, said, verdicts, word
+from other_seeds import changes, most, said, verdicts, word
 
 from checks import published, statements
 
@@ -57,3 +57,15 @@ def test_verdicts_are_those_of_all_three_files(tmp_path):
     actual = verdicts(folder)
     assert [key[1:3] for key in actual] == [("published", "t t/0"), ("claims", "c")]
     assert actual[("made", "claims", "c", *[""] * 5)]["verdict"] == "reproduced"
+
+
+def test_powers_predict_how_many_numbers_change():
+    rows = [{"verdict": "reproduced", "power": "0.5"}] * 8
+    others = [
+        {"verdict": "reproduced", "power": "1"},
+        {"verdict": "not reproduced by any of 1 reading", "power": "0.5"},
+        {"verdict": "reproduced", "power": ""},
+        {"verdict": "shown"},
+    ]
+    # A fair coin for each of eight, so four change on average, with a standard deviation of sqrt(2).
+    assert most([*rows, *others]) == pytest.approx(4 + 2 * 2**0.5)

@@ -45,8 +45,7 @@ def test_a_reading_runs_what_differs_and_is_needed(experiments):
     assert base.methods[LASSO].options == {}
     assert read.methods[LASSO].options == {"penalty_scale": "summed"}
     assert not read.figures and not read.tables and not read.analyses and not read.readings
-    # Readings do not decide a claim about running times.
-    assert "v20-7" in base.claims and "v20-7" not in read.claims
+    assert "v20-5" in base.claims
     assert "v20-5" not in read.claims  # the reading's `decides` omits it
 
 
@@ -81,16 +80,12 @@ def test_a_reading_of_sizes_runs_those_that_are_new(experiments):
 
 def test_a_reading_may_tune_otherwise(experiments):
     base, read = experiments[NAME], experiments[f"{NAME}__tuning_lasso_mean"]
-    assert read.cells() == [] and [*read.claims] == ["v20-8"]
+    assert read.cells() == [] and [*read.published] == ["tuned_lambda"]
     assert read.tune == base.tune.but(lasso="mean")
     own = read.tuned_path("v20_real", "json")
     assert own != base.tuned_path("v20_real", "json")
     made = needs.files_of_readings(base, [read])
-    assert {
-        own,
-        read.plain().tuned_path("v20_real", "json"),
-        paths.TABLE(experiment=read.folder, name="tuning"),
-    } <= {*made}
+    assert paths.TABLE(experiment=read.folder, name="tuning") in made
 
 
 def test_readings_together(experiments):
@@ -111,10 +106,10 @@ def test_readings_together(experiments):
         ({"readings": {"penalty": {"decides": ["v20-99"]}}}, "no comparison or claim 'v20-99'"),
         (
             {
-                "claims": {"v20-8": {"checks": None, "not_tested": "why"}},
-                "readings": {"penalty": {"decides": ["v20-8"]}},
+                "claims": {"v20-9": {"checks": None, "not_tested": "why"}},
+                "readings": {"penalty": {"decides": ["v20-9"]}},
             },
-            "'v20-8' is not tested",
+            "'v20-9' is not tested",
         ),
         (
             {"readings": {"labels": {"others": {"benign_one": {"labels": "two"}}}}},
@@ -237,7 +232,8 @@ def test_a_claim_about_noise_is_decided_only_if_the_model_without_it_is_the_prin
         assert tuple(results.values()) == holds
         rows = [{key: row.get(key) or "" for key in confronted.COLUMNS} for row in rows]
         tried = confronted.most_telling_first(rows)
-        (row,) = statements.decide(Results(base), source, "claims", {}, tried)
+        best = ("x: y",)
+        (row,) = statements.decide(Results(base), source, "claims", {}, tried, best)
         assert row["verdict"] == verdict
 
 
@@ -286,7 +282,10 @@ def test_a_table_of_its_own_decides_what_a_reading_names(tmp_path, monkeypatch):
 
 
 def test_an_analysis_is_a_readings_where_it_decides(experiments):
-    decides = {"readings": {"penalty": {"decides": ["v20-1", "v20-7"]}}}
+    check = {"kind": "time_ratio", "analysis": "timing"}
+    check["options"] = {"first": "general_purpose", "second": "general_purpose_plain"}
+    claims = {"v20-7": {"not_tested": None, "checks": [check]}}
+    decides = {"readings": {"penalty": {"decides": ["v20-1", "v20-7"]}}, "claims": claims}
     actual = loaded(**decides)
     read = actual[f"{NAME}__penalty_summed"]
     assert list(read.analyses) == ["timing"] and not read.tables and "v20-7" in read.claims
@@ -369,3 +368,67 @@ def test_the_reading_that_explains_most_is_named():
     ]
     actual = confronted.most_telling_first(rows)
     assert [r["reading"] for r in actual if r["id"] == "a"] == ["best", "first"]
+
+
+def answer(reading, name, holds, **changes):
+    row = dict.fromkeys(confronted.COLUMNS, "") | {"reading": reading, "id": name, "holds": holds}
+    return row | {"section": "claims", "concerned": "yes", "counted": "result"} | changes
+
+
+def test_each_choice_of_a_reading_must_explain_more_than_one_entry():
+    stated = [answer("as stated", name, "no") for name in "abcd"]
+    one = [answer("x: y", "a", "yes")]
+    assert confronted.best_single([*stated, *one]) == ((), 0, 0, 4, 1, 1)
+    two = [*one, answer("x: y", "b", "yes")]
+    assert confronted.best_single([*stated, *two])[:2] == (("x: y",), 2)
+    # A combination that explains one more is no better, and one that explains two more is.
+    both = [answer("x: y and v: w", name, "yes") for name in "abc"]
+    assert confronted.best_single([*stated, *two, *both]).readings == ("x: y",)
+    both.append(answer("x: y and v: w", "d", "yes"))
+    assert confronted.best_single([*stated, *two, *both])[:4] == (("x: y and v: w",), 4, 0, 4)
+
+
+def test_the_best_reading_is_that_of_all_numbers_each_counted_once():
+    printed = {"section": "published", "published_at": "t/0"}
+    rows = [
+        answer("as stated", "a", "yes"),
+        answer("as stated", "b", "no"),
+        answer("as stated", "t/0", "no", **printed),
+        answer("as stated", "t/1", "yes", **printed),  # another method, for the same number
+        answer("as stated", "t/2", "yes", published_at="t/2", counted="again"),
+        # The reading explains two entries, and refutes one that agrees by default.
+        answer("x: y", "a", "no"),
+        answer("x: y", "b", "yes"),
+        answer("x: y", "t/0", "yes", **printed),
+        answer("x: y", "t/1", "yes", **printed),
+    ]
+    assert confronted.best_single(rows) == ((), 1, 1, 3, 1, 3)
+    rows.append(answer("as stated", "c", "no"))
+    rows.append(answer("x: y", "c", "yes"))
+    assert confronted.best_single(rows) == (("x: y",), 3, 1, 4, 1, 4)
+    rows[-1]["concerned"] = "no"  # then it counts as it does by default
+    assert confronted.best_single(rows).agree == 1
+    assert confronted.best_single([]) == ((), 0, 0, 0, 0, 0)
+
+
+def test_readings_of_other_choices_and_entries_join_the_best_one():
+    rows = [answer("as stated", name, "no") for name in "abcdef"]
+    rows += [answer("x: y", name, "yes") for name in "abc"]
+    rows += [answer("v: w", name, "yes") for name in "de"]
+    assert confronted.best_single(rows)[:2] == (("x: y", "v: w"), 5)
+    # It concerns an entry of the best one, or is another value of its choice.
+    shared = [*rows, answer("v: w", "a", "no")]
+    assert confronted.best_single(shared).readings == ("x: y",)
+    other = [row | {"reading": row["reading"].replace("v: w", "x: z")} for row in rows]
+    assert confronted.best_single(other).readings == ("x: y",)
+
+
+def test_a_combination_without_a_result_has_that_of_its_parts():
+    rows = [answer("as stated", name, "no") for name in "abc"] + [answer("as stated", "d", "yes")]
+    rows += [answer("x: y", "d", "no"), answer("v: w", "a", "no")]
+    both = [answer("x: y and v: w", name, "yes") for name in "abc"]
+    # Both choices cost two entries, and the combination's part x refutes the fourth.
+    assert confronted.best_single([*rows, *both]).readings == ()
+    assert confronted.best_single([*rows[:4], *rows[5:], *both]).agree == 4
+    not_run = answer("x: y and v: w", "d", "")
+    assert confronted.best_single([*rows, *both, not_run]).readings == ()

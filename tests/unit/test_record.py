@@ -48,7 +48,7 @@ def test_the_table_by_source_has_all_that_it_says_in_its_order(monkeypatch):
     monkeypatch.chdir(ROOT)
     source = facts.read("patton_linear")
     claim = {"id": "p-2", "verdict": "reproduced", "decided_by": "0.1 < 0.2"}
-    claim |= {"number": "0.1", "threshold": "0.2"}
+    claim |= {"number": "0.1", "threshold": "0.2", "counted": "result"}
     value = NOW["published"][0] | {"published": "0.9", "ours": "0.8", "reason": "differs"}
     value |= {"prediction_low": "0.7", "prediction_high": "0.85", "read_ours": "0.88"}
     table = list(by_source.rows(source, {"patton": {"claims": [claim], "published": [value]}}))
@@ -75,8 +75,8 @@ def test_only_what_a_run_does_not_decide_is_shown_from_the_record(monkeypatch):
     assert all(row["stale"] for row in shown["rows"])
     # A number printed for several methods counts once, for the first.
     says = (
-        "Not decided by this run; recorded with mnist at abc on 2026-11-23. Of 3 values, claims "
-        "and defects: 1 as stated, 1 undecided, 1 under a reading."
+        "Not decided by this run; recorded with mnist at abc on 2026-11-23. Of 3 results: 1 as stated, "
+        "1 undecided, 1 under a reading."
     )
     assert shown["sentence"] == (
         f"{says} The record e_2020 is stale, since its settings have changed and the code of its "

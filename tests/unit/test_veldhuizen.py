@@ -7,8 +7,10 @@ import pandas as pd
 import pytest
 
 from analyses import timing as analysis
+from checks.results import Missing, Results
 from configured import changed, entry
 from plots import style
+from sources.veldhuizen_2020 import checks
 from sources.veldhuizen_2020.figures import folds, plane, printed_curve
 from study.configuration.config import ConfigError
 from study.configuration.experiment import Experiment
@@ -92,7 +94,14 @@ def test_timing_measures_every_procedure_once_per_repeat(tmp_path):
     with out.open(newline="") as handle:
         actual = list(csv.DictReader(handle))
     measured = [(row["procedure"], int(row["draws"]), int(row["repeat"])) for row in actual]
-    single = ("plain", "scikit_learn", "lasso", "tilted", "general_purpose")
+    single = (
+        "plain",
+        "scikit_learn",
+        "lasso",
+        "tilted",
+        "general_purpose",
+        "general_purpose_plain",
+    )
     expected = {(name, 1, k) for name in single for k in (0, 1)}
     expected |= {(name, 7, k) for name in ("lasso", "tilted") for k in (0, 1)}
     assert len(measured) == len(set(measured)) and set(measured) == expected
@@ -171,3 +180,29 @@ def test_printed_errors_are_crosses_beside_the_curve_of_a_method_without_privacy
     (axes,) = printed_curve(experiment, spec, shorter).axes
     crosses = [line for line in axes.lines if line.get_marker() == "x"]
     assert [(*line.get_xdata(), *line.get_ydata()) for line in crosses] == [(50, 0.86)]
+
+
+@pytest.mark.parametrize(
+    ("errors", "holds"), [((0.1, 0.2), True), ((0.19, 0.2), None), ((0.3, 0.2), False)]
+)
+def test_a_data_set_is_easier_for_every_method(errors, holds):
+    rows = [
+        {"dataset": name, "method": method, "train_size": 9, "epsilon": 1.0, "status": "ok"}
+        | {"error_mean": error, "error_low": error - 0.01, "error_high": error + 0.01}
+        for method, pair in (("one", (0.1, 0.3)), ("two", errors))
+        for name, error in zip(("easy", "hard"), pair, strict=True)
+    ]
+    made = Results(Experiment("made", {}), pd.DataFrame(rows))
+    options = {"methods": ["one", "two"], "easier": "easy", "harder": "hard"}
+    assert checks.easier(made, **options).holds is holds
+    with pytest.raises(Missing, match="three"):
+        checks.easier(made, **options | {"methods": ["one", "three"]})
+
+
+def test_printed_ratios_are_averaged(monkeypatch):
+    printed = {"a": 8.0, "b": 2.0, "c": 1.0}
+    monkeypatch.setattr(checks, "numbers", lambda results, *names: [printed[n] for n in names])
+    options = {"numerators": ["a", "b"], "denominators": ["c", "c"]}  # 8 and 2 times, so 4 times
+    assert checks.printed_ratio(None, **options, at_least=3, at_most=5).holds
+    assert not checks.printed_ratio(None, **options, at_least=4.5, at_most=20).holds
+    assert not checks.printed_ratio(None, **options, at_least=1, at_most=3.5).holds

@@ -50,3 +50,51 @@ def test_a_run_is_shown_and_a_record_where_it_leaves_a_line_open(tmp_path, monke
     lines = list(verdicts.numbers([each for each in rows if each["section"] == "published"]))
     assert lines[0].split() == ["where", "method", "printed", "ours", "verdict"]
     assert lines[2].split(maxsplit=4) == ["t/2", "m", "0.25", "0.25", "reproduced if rows: file"]
+
+
+def test_a_number_says_its_residual_and_what_a_certain_verdict_would_cost(tmp_path, monkeypatch):
+    monkeypatch.setenv(paths.VARIABLE, str(tmp_path))
+    cell = {"dataset": "d", "method": "m", "train_size": "100", "epsilon": "0.1"}
+    at = cell | {"quantity": "error", "where": "tables/t/1", "stated": "0.25", "ours": "0.3"}
+    timed = [*cell.values(), "7.2"]
+    write_csv(paths.TIMING(experiment="cm08"), (*cell, "cpu_seconds"), [timed])
+    rows = [
+        row("published", "t 1", "undecided", **at, power="0.55", replicates="5", more="1000"),
+        row("published", "t 2", "too wide to decide", **at, power="0", replicates="5", more="inf"),
+        row("published", "t 3", "reproduced", **at, power="0.9", replicates="5", more="0"),
+        row("published", "t 4", "calibrated", **at),
+    ]
+    for each in rows:
+        each["date"] = ""
+    said = [line.split(maxsplit=4)[4] for line in verdicts.numbers(rows)][1:]
+    assert said == [
+        # 7.2 seconds for five replicates
+        "undecided; power 55 %, needs about 1,000 more replicates, 0.4 hours",
+        "too wide to decide; power 0 %, whatever the number of replicates",
+        "reproduced",
+        "calibrated, residual +0.05",
+    ]
+
+
+def test_results_and_other_numbers_have_denominators_of_their_own():
+    rows = [
+        row("claims", "c-1", "reproduced", counted="result"),
+        row("claims", "c-2", "not tested", counted="other"),
+        row("claims", "c-3", "reproduced", counted="again"),
+        row("defects", "d-1", "shown", counted="result"),
+        row("published", "t 1", "undecided", quantity="error", counted="result"),
+        row("published", "t 2", "reproduced", quantity="setting", counted="other"),
+    ]
+    assert record.counts(record.once(rows)) == (
+        "Of 2 results: 1 as stated, 1 undecided; of 2 other numbers: 1 not tested, 1 as stated; of 1 "
+        "defects: 1 shown."
+    )
+
+
+def test_no_number_fails_by_the_rules_of_an_older_record(monkeypatch):
+    own = [row("claims", "c-1", "not tested"), row("claims", "c-2", "not tested")]
+    fails = row("claims", "c-1", "not reproduced by any of 2 readings", date="2026-01-02")
+    older = {key: value for key, value in fails.items() if key != "counted"} | {"id": "c-2"}
+    monkeypatch.setattr(record, "read", lambda table, name: [fails, older])
+    shown = {each["id"]: each["verdict"] for each in record.instead(KEY, own)}
+    assert shown == {"c-1": fails["verdict"], "c-2": "not tested"}

@@ -1,4 +1,4 @@
-"""Checks of Chaudhuri and Monteleoni (2008): bounds, the cost of privacy, a proof, and a printed spread."""
+"""Checks of Chaudhuri and Monteleoni (2008): bounds, the cost of privacy, and a printed spread."""
 
 import itertools
 import math
@@ -133,21 +133,106 @@ def printed_spread(results, *, mean, sd, half, count):
     return Outcome(values[1] > most, text, values[1], most)
 
 
-class ProvenAsClaimed(Point):
-    method: Method
+class CostFalls(Point):
+    private: list[Method]
+    without: list[Method]
 
 
-@check(RESULTS, ProvenAsClaimed)
-def proven_as_claimed(results, *, method, **where):
-    """In every cell of `where`, the proven epsilon of a method is at most its claimed epsilon."""
-    frame = results.cells(methods=method, **where)
-    if frame.empty:
-        raise Missing(f"this run has no cell of {method}")
-    if "epsilon_proven" not in frame:
-        raise Missing("the cells were not aggregated")
-    excess = (frame["epsilon_proven"] / frame["epsilon_claimed"]).max()
+@check(RESULTS, CostFalls)
+def cost_falls(results, *, private, without, **where):
+    """What privacy costs, a method's error minus that of the non-private method at the same lambda, falls
+    as lambda rises.
+
+    Each list names one method per lambda. The claim holds if the 95 % interval of the slope per factor of
+    10, paired by fold, lies below zero on every data set, and fails if it lies above zero on one.
+    """
+    frame = results.cells(methods=[*private, *without], **where)
+    verdicts, texts, slopes = [], [], []
+    for dataset, part in frame.groupby("dataset", sort=False):
+        rows = {row["method"]: row for row in part.to_dict("records")}
+        if {*private, *without} - rows.keys():
+            raise Missing(f"this run lacks a lambda of these methods on {dataset}")
+        means = {name: fold_means(results, row, "error_mean") for name, row in rows.items()}
+        if any(each is None for each in means.values()):
+            raise Missing(f"there are no single draws of these methods on {dataset}")
+        costs = [means[name] - means[base] for name, base in zip(private, without, strict=True)]
+        x = [math.log10(rows[name]["lambda"]) for name in without]
+        centred = [value - sum(x) / len(x) for value in x]
+        weights = [value / sum(other**2 for other in centred) for value in centred]
+        mean, low, high = interval(
+            sum(weight * cost for weight, cost in zip(weights, costs, strict=True))
+        )
+        verdicts.append(True if high < 0 else False if low > 0 else None)
+        slopes.append(mean)
+        ends = ", ".join(
+            f"{cost.mean():.4g} at lambda = {rows[name]['lambda']:g}"
+            for name, cost in zip(without, costs, strict=True)
+        )
+        texts.append(
+            f"{dataset}: {ends} (slope per factor of 10: {mean:.4g} [{low:.4g}, {high:.4g}])"
+        )
+    if not verdicts:
+        raise Missing("this run has none of these methods")
+    holds = False if False in verdicts else None if None in verdicts else True
+    return Outcome(holds, "what privacy costs: " + "; ".join(texts), max(slopes), 0.0)
+
+
+class LeastLoss(Options):
+    norms: list
+    rows: int
+    at_least: float
+
+
+@check(NOTHING, LeastLoss)
+def least_loss(results, *, norms, rows, at_least):
+    """Classifiers of these norms have a logistic loss of at least `at_least` on every row of norm 1, even
+    on rows in their own direction, which fit best.
+    """
+    import numpy as np
+
+    from dp import losses
+
+    logistic, worst = losses.get("logistic"), math.inf
+    for norm in norms:
+        margins = norm * np.linspace(-1, 1, rows)
+        worst = min(worst, float(np.min(logistic.value(margins))))
     text = (
-        f"in {len(frame)} cells of {method} the proven epsilon is at most {excess:.6g} times "
-        f"the claimed one"
+        f"the least loss is {worst:.4g} at a norm of {max(norms):g}; wanted {at_least:.4g} at least"
     )
-    return Outcome(bool(excess <= 1 + 1e-9), text, float(excess), 1.0)
+    return Outcome(worst >= at_least, text, worst, at_least)
+
+
+class MinimiserMoves(Options):
+    n: int
+    lambdas: list
+    at_most: float
+
+
+@check(NOTHING, MinimiserMoves)
+def minimiser_moves(results, *, n, lambdas, at_most):
+    """One replaced row moves the minimiser of regularised logistic regression by at most `at_most` times
+    2/(n lambda). The other rows are orthogonal to the one that is replaced, by itself with the other label,
+    or they are all equal to it.
+    """
+    import numpy as np
+
+    from dp.solvers.fits import l2
+
+    ratios = []
+    for lam in lambdas:
+        for others in ((1.0, 0.0), (0.0, 1.0)):
+            X = np.tile(others, (n, 1))
+            X[-1] = (0.0, 1.0)
+            y = np.where(np.arange(n) % 2, 1.0, -1.0)
+            weights = []
+            for label in (-1.0, 1.0):
+                y[-1] = label
+                found, info = l2(X, y, lam)
+                if info["status"][0] != "ok":
+                    return Outcome(None, f"a fit did not converge: {info['status'][0]}")
+                weights.append(found[0])
+            moved = float(np.linalg.norm(weights[0] - weights[1]))
+            ratios.append(moved / (2 / (n * lam)))
+    moved = f"{min(ratios):.4g} to {max(ratios):.4g} times 2/(n lambda)"
+    text = f"one row of {n} replaced moves the minimiser by {moved}"
+    return Outcome(max(ratios) <= at_most + 1e-9, text, max(ratios), at_most)

@@ -1,9 +1,69 @@
-"""A check of a defect of Veldhuizen (2020): how far one record moves the L1 minimiser."""
+"""Checks of Veldhuizen (2020): two data sets, ratios of printed errors, and an L1 minimiser that jumps."""
 
+import math
+
+from checks.cells import ok, spell
+from checks.printed import numbers
+from checks.results import Missing
 from checks.statements import Outcome
-from study.configuration.inputs import NOTHING
+from study.configuration.inputs import NOTHING, RESULTS
 from study.configuration.kinds import check
-from study.configuration.options import Options
+from study.configuration.options import At, DataSet, Methods, Options, Sweeps
+
+
+class Easier(Options):
+    methods: Methods
+    easier: DataSet
+    harder: DataSet
+    sweep: Sweeps | None = None
+    train_size: At | None = None
+    epsilon: At | None = None
+
+
+@check(RESULTS, Easier)
+def easier(results, *, methods, easier, harder, **where):
+    """Every method's mean error is lower on the data set `easier` than on `harder`, at all common points.
+
+    A point decides if the 95 % interval of the difference, from the two means' intervals as if they were
+    independent, does not contain zero.
+    """
+    frames = [
+        ok(results.cells(datasets=name, methods=methods, **where)) for name in (easier, harder)
+    ]
+    keys = ["method", "train_size", "epsilon"]
+    pairs = frames[0].merge(frames[1], on=keys, suffixes=("", "_harder"))
+    lacking = set(methods) - set(pairs["method"])
+    if lacking:
+        raise Missing(f"{', '.join(sorted(lacking))} has no point on both {easier} and {harder}")
+    verdicts, texts, gaps = [], [], []
+    for row in pairs.to_dict("records"):
+        gap = row["error_mean"] - row["error_mean_harder"]
+        halves = [(row[f"error_high{end}"] - row[f"error_low{end}"]) / 2 for end in ("", "_harder")]
+        half = math.hypot(*(0.0 if math.isnan(each) else each for each in halves))
+        verdicts.append(True if gap + half < 0 else False if gap - half >= 0 else None)
+        gaps.append(gap)
+        errors = f"{spell(row['error_mean'])} and {spell(row['error_mean_harder'])}"
+        texts.append(f"{row['method']}: {errors}, difference {spell(gap)} +- {spell(half)}")
+    holds = False if False in verdicts else None if None in verdicts else True
+    return Outcome(holds, f"on {easier} and {harder}, {'; '.join(texts)}", max(gaps), 0.0)
+
+
+class PrintedRatio(Options):
+    numerators: list
+    denominators: list
+    at_least: float
+    at_most: float
+
+
+@check(NOTHING, PrintedRatio)
+def printed_ratio(results, *, numerators, denominators, at_least, at_most):
+    """The geometric mean of ratios of printed numbers lies in [at_least, at_most]."""
+    pairs = zip(numbers(results, *numerators), numbers(results, *denominators), strict=True)
+    ratios = [first / second for first, second in pairs]
+    mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+    text = f"{mean:.3g} times on average, {min(ratios):.3g} to {max(ratios):.3g}"
+    threshold = at_least if mean < at_least else at_most
+    return Outcome(at_least <= mean <= at_most, text, mean, threshold)
 
 
 class L1Jump(Options):

@@ -245,6 +245,12 @@ class Statement(Section):
     given: Maybe[str] = None
     """A printed value, as <comparison>/<number of its value>, such as that of the model without noise. Only
     readings that come near this value decide the statement; the main one counts as a reading, too."""
+    again: Maybe[str] = None
+    """The id of the statement, of this or another source, that says the same. This one is shown, and not
+    counted."""
+    trivia: Maybe[str] = None
+    """Why it is no result, such as a consequence of a proof or of other printed numbers. It is shown, and
+    counted among the other numbers."""
     checks: Maybe[Annotated[list[Check], Len(1)]] = None
     """All must hold."""
 
@@ -281,6 +287,8 @@ class PrintedRow(Section):
     """As above, for this row."""
     data_drawn: Maybe[bool] = None
     """As in protocol, for this row."""
+    unlike: Maybe[str] = None
+    """As above, for this row."""
     where: dict[str, Any] = {}
     """Further columns, and the values that they must have."""
 
@@ -302,6 +310,11 @@ class Comparison(Section):
     near."""
     again: Maybe[bool] = None
     """Whether the source prints these numbers elsewhere, too. They are shown, and not counted."""
+    trivia: Maybe[str] = None
+    """Why these numbers are no results, such as counts, or a column that follows from another one. They are
+    shown, and counted among the other numbers, as settings and standard deviations are."""
+    bound: Maybe[Literal["at_least", "at_most"]] = None
+    """Whether the source prints a bound, as in "no less than". Ours agrees if it is on the same side."""
     analysis: Maybe[str] = None
     """The analysis that has our values; by default, results.csv has them."""
     table: Maybe[str] = None

@@ -69,6 +69,7 @@ def expand(spec):
                     "epsilon": epsilon,
                     "where": row.where,
                     "data_drawn": row.data_drawn,
+                    "unlike": row.unlike or spec.unlike,
                     "column": column.format(**names),
                     "by_epsilon": epsilon is not None and "{epsilon}" not in column,
                 }

@@ -27,6 +27,10 @@ class _Decided(Section):
     """Why nothing here can decide it; without checks."""
     given: Maybe[str] = None
     """As in an experiment's `claims`."""
+    again: Maybe[str] = None
+    """As in an experiment's `claims`."""
+    trivia: Maybe[str] = None
+    """As in an experiment's `claims`."""
     checks: Maybe[list[dict[str, Any]]] = None
     """As in an experiment's `claims`: all must hold."""
 
@@ -51,6 +55,8 @@ class Defect(_Decided):
     """What is wrong."""
     size: Maybe[str] = None
     """How much it matters."""
+    numbers: Maybe[list[str]] = None
+    """Paths of printed numbers that it is about. They are judged here, and not compared with ours again."""
 
 
 class Document(Section):

@@ -63,6 +63,13 @@ def load(experiments=None):
                     f"{path}: tables.{name}: {table!r} is neither a number nor a .csv file"
                 )
         sources[key] = facts.Source(key, values["short"], values)
+        for entry in values["defects"]:
+            for place in entry.get("numbers") or ():
+                try:
+                    sources[key].look_up(place)
+                except KeyError as error:
+                    where = f"{path}: defects.{entry['id']}.numbers"
+                    raise ConfigError(f"{where}: {error.args[0]}") from None
     return sources
 
 

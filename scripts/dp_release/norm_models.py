@@ -19,6 +19,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from dp import losses
+from dp.mechanisms.knorm_objective_perturbation import RATE as SHARE
 from dp.mechanisms.noise_aware import assumed
 from dp.mechanisms.objective_perturbation import Tilted
 from dp.noise import l2_laplace_reach
@@ -33,11 +34,13 @@ from dp_release import (
     models,
     norm_noise,
     norm_tables,
+    rate,
     rows,
     statistics,
     tilt,
 )
 from dp_release.norm_noise import Body, Noise
+from dp_release.rate import RATE
 
 # A thousand times the relative error of a pure epsilon in floating point.
 CLOSE = Fraction(1, 10**12)
@@ -321,7 +324,9 @@ def _check(n, body, epsilon):
         raise Refused(f"a release needs rows, and epsilon in (0, 50], not {n} and {epsilon}")
 
 
-def _made(n, body, u, loss, epsilon, delta, certain, matrices, radius=20.0, given=None):
+def _made(
+    n, body, u, loss, epsilon, delta, certain, matrices, radius=20.0, given=None, offset=False
+):
     """The `Plan` whose parts that are not Gaussian cost `certain`, all but for `given` noises.
 
     matrices: part -> its share of epsilon, released by norms. given: (problem, longest) -> noises of
@@ -329,7 +334,11 @@ def _made(n, body, u, loss, epsilon, delta, certain, matrices, radius=20.0, give
     """
     loss, u, certain = losses.get(loss), Fraction(u), Fraction(certain)
     kappa, d = loss.kappa, body.count
-    left = certain - sum(map(Fraction, matrices.values()))
+    first = _rate(loss, epsilon, offset)
+    left = certain - sum(map(Fraction, matrices.values())) - sum(each.paid for each in first.values())
+    if not left > 0:
+        raise Refused("the shares leave nothing for the tilt: make them smaller")
+    most = max((rate.largest(each, n) for each in first.values()), default=0.0)
     usual, free = (4, 4) if loss.residual else (3, 2)
 
     def tilted(spent):
@@ -343,7 +352,7 @@ def _made(n, body, u, loss, epsilon, delta, certain, matrices, radius=20.0, give
         if not m > 0:
             raise Refused(f"at n lambda = {n * lam:.3g} no tilt is private: give a larger epsilon")
         made = norm_noise.tilt(Fraction(kappa) * u / (Fraction(m) * LESS), body)
-        return tilt.Problem(n, d, lam, loss, lattice.above(made.reach / n)), made
+        return tilt.Problem(n, d, lam, loss, lattice.above(made.reach / n), most), made
 
     part = Fraction(1, 1000)
     for _ in range(3):  # the tolerance hardly depends on the tilt's part
@@ -357,8 +366,8 @@ def _made(n, body, u, loss, epsilon, delta, certain, matrices, radius=20.0, give
             )
     problem, made = tilted(left * (1 - part) * LESS)
     tolerance = tilt.effort(problem).least
-    noises = {"weights": norm_noise.output(problem, made.noise, tolerance, left * part * LESS)}
-    longest = _longest(problem, noises["weights"])
+    output = norm_noise.output(problem, made.noise, tolerance, left * part * LESS)
+    noises, longest = first | {"weights": output}, _longest(problem, output)
     which = entries(body, pure=given is None)
     if matrices and which.body.count > norm_noise.MOST:
         raise Refused(
@@ -372,6 +381,15 @@ def _made(n, body, u, loss, epsilon, delta, certain, matrices, radius=20.0, give
     plan = Plan(problem, epsilon, delta, tolerance, made, noises, longest, body, u, which)
     _check_plan(plan)
     return plan
+
+
+def _rate(loss, epsilon, offset):
+    """The first noise of theorem 5, if there is an offset."""
+    if not offset:
+        return {}
+    if loss.residual:
+        raise Refused("an offset is for two classes")
+    return {RATE: rate.noise(Fraction(epsilon) * Fraction(SHARE) * LESS)}
 
 
 def _by_norm(kind, problem, which, u, epsilon, longest):
@@ -438,6 +456,7 @@ def pure_table(
     loss: losses.Loss = "logistic",
     robust: bool = False,
     share: float | None = None,
+    offset: bool = False,
 ) -> Plan:
     """A plan that releases weights and the statistics for intervals, with delta = 0.
 
@@ -450,7 +469,7 @@ def pure_table(
     def at(share):
         spent = Fraction(epsilon) * LESS
         matrices = dict.fromkeys(kinds, spent * Fraction(share) * LESS)
-        return _made(n, body, u, loss, epsilon, 0.0, spent, matrices)
+        return _made(n, body, u, loss, epsilon, 0.0, spent, matrices, offset=offset)
 
     return _narrowest(at, _shares(share, PURE_SHARES, kinds, "epsilon"))
 
@@ -465,6 +484,7 @@ def mixed_table(
     loss: losses.Loss = "logistic",
     robust: bool = False,
     share: float | None = None,
+    offset: bool = False,
 ) -> Plan:
     """A plan with a tilt by a norm, and Gaussian statistics for intervals.
 
@@ -486,13 +506,13 @@ def mixed_table(
         def given(problem, longest):
             return _gaussian(kinds, counts, mu, problem, longest)
 
-        return _made(n, body, u, loss, epsilon, delta, certain, {}, given=given)
+        return _made(n, body, u, loss, epsilon, delta, certain, {}, given=given, offset=offset)
 
     shares = _shares(share, MIXED_SHARES, kinds, "mu^2")
     made = _narrowest(at, shares)
     if len(body.singles) < FEW or _beyond(body, epsilon):
         return made
-    other = _ball_table(n, body, u, epsilon, delta, loss, kinds, counts, shares)
+    other = _ball_table(n, body, u, epsilon, delta, loss, kinds, counts, shares, offset)
     return min(made, other, key=predicted)
 
 
@@ -501,7 +521,7 @@ def _beyond(body, epsilon):
     return body.count > 1000 or 4 * epsilon > l2.LARGEST
 
 
-def _ball_table(n, body, u, epsilon, delta, loss, kinds, counts, shares):
+def _ball_table(n, body, u, epsilon, delta, loss, kinds, counts, shares, offset):
     """The mixed table with an l2 tilt, at the share with the smallest predicted widths.
 
     The additive mechanism's profile decides on the share and where the search for the scale begins.
@@ -509,17 +529,20 @@ def _ball_table(n, body, u, epsilon, delta, loss, kinds, counts, shares):
     loss, d = losses.get(loss), body.count
     left = models.delta_left(epsilon, delta, sum(counts), lattice.BITS) * (1 - 1e-9)
     whole, usual = gaussian_mu(epsilon, left), 4 if loss.residual else 3
+    first = _rate(loss, epsilon, offset)
+    most = max((rate.largest(each, n) for each in first.values()), default=0.0)
+    others = float(epsilon - sum(each.paid for each in first.values()))  # but for the rate
 
     def made(m, mu):
         """The plan whose tilt has this m."""
         rms = loss.kappa / m * math.sqrt(d * (d + 1))
         lam = max(usual / epsilon, rms / 20) / n
         tilted = norm_noise.tilt(Fraction(loss.kappa) / (Fraction(m) * LESS), body, "l2")
-        problem = tilt.Problem(n, d, lam, loss, lattice.above(tilted.reach / n))
+        problem = tilt.Problem(n, d, lam, loss, lattice.above(tilted.reach / n), most)
         tolerance = tilt.effort(problem).least
         part = Fraction(Tilted.share(n, d, lam, 1.0, loss, tolerance))
         spent = Fraction(epsilon) * min(part, Fraction(1, 2))
-        noises = {"weights": norm_noise.output(problem, tilted.noise, tolerance, spent)}
+        noises = first | {"weights": norm_noise.output(problem, tilted.noise, tolerance, spent)}
         longest, which = _longest(problem, noises["weights"]), entries(body, pure=False)
         noises |= _gaussian(kinds, counts, mu, problem, longest)
         return Plan(
@@ -533,9 +556,9 @@ def _ball_table(n, body, u, epsilon, delta, loss, kinds, counts, shares):
         def over(m):
             grid = np.linspace(m / 24, 2 * m, 48)
             profile = Curve(np.vectorize(lambda e: l2.delta(e, 2 * m, d), otypes=[float]))
-            return math.log(float(with_chords([profile], mu, grid).delta(epsilon)) / left)
+            return math.log(float(with_chords([profile], mu, grid).delta(others)) / left)
 
-        high = 1 / (2 * l2.scale(d, epsilon, left))
+        high = 1 / (2 * l2.scale(d, others, left))
         low = high / 2
         while over(low) > 0:
             low /= 2

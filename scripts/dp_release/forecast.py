@@ -460,6 +460,7 @@ def outlook(request: Request, study: Study, draws: int | None = None) -> Outlook
         persons = persons._replace(people=n // persons.most)  # without those that are held out
     levels = None if request.law == GAUSSIAN else request.read_as()
     names, widths, weights, plain, tested = study.schema.names, [], [], [], []
+    offsets = []
     for k in range(draws):
         learnt = study.people(persons, k) if persons else Table(*study.rows(n, k, levels), None)
         key, schema, found = generator(study.seed, "key", k).bytes(32), study.schema, {}
@@ -477,6 +478,7 @@ def outlook(request: Request, study: Study, draws: int | None = None) -> Outlook
             widths.append(ends)
         if k < SCORED:
             weights.append(release.floats("weights"))
+            offsets.append(release.offset)
             tested.append(schema)
             plain.append(study.without(plan, k, *(study.rows(n, k) if levels else (V, y))))
     typical, ranges = _typical(np.array(widths)) if widths else ([], [])
@@ -485,7 +487,7 @@ def outlook(request: Request, study: Study, draws: int | None = None) -> Outlook
         each = [_accuracy(study, s, w[None]) for s, w in zip(tested, weights, strict=True)]
         accuracy = {name: float(np.mean([e[name] for e in each])) for name in without}
     else:
-        accuracy = _accuracy(study, study.schema, np.array(weights), levels)
+        accuracy = _accuracy(study, study.schema, np.array(weights), levels, np.array(offsets))
     gains = [(each["auc"] - 0.5) if "auc" in each else each["r2"] for each in (accuracy, without)]
     return Outlook(
         request.epsilon,
@@ -724,7 +726,7 @@ def _draws(study, n):
     return min(max(WORK // (n * study.schema.d), DRAWS[0]), DRAWS[1])
 
 
-def _accuracy(study, schema, weights, levels=None):
+def _accuracy(study, schema, weights, levels=None, offsets=0.0):
     """Metrics of weights for rows of a schema, which has the study's columns and perhaps other bounds."""
     V, y = study.tested
     if schema is not study.schema:
@@ -739,7 +741,7 @@ def _accuracy(study, schema, weights, levels=None):
         metrics = evaluation.regression(weights, X.astype(float), labels, unit=unit)
     else:
         X, labels = rows.bounded(V, y, False)
-        metrics = evaluation.classification(weights, X.astype(float), labels)
+        metrics = evaluation.classification(weights, X.astype(float), labels, offsets)
     return {name: float(values.mean()) for name, values in metrics.items()}
 
 

@@ -60,6 +60,8 @@ PURE_SHARES = (
 MIXED_SHARES = (0.02, 0.05, 0.1, 0.15, 0.25, 0.4)  # of mu^2
 FEW = 12  # numbers, with fewer of which a box's tilt is quieter than the l2 one
 POINTS = 96  # of the l2 tilt's profile
+OFFSETS = BY_RULE, PAID, NONE = "rule", "paid", "none"
+DEARER, WIDER = 0.002, 1.06  # what a class rate may cost, by `with_offset`
 NO_WIDER = 1.02  # a pure table is taken if its intervals are at most this much wider
 # In deviations of the noise on a Hessian's trace: below the first, a table of classes has no intervals;
 # the second is for a lower bound on the mean of l''.
@@ -199,12 +201,15 @@ class Plan(NamedTuple):
             else f"discrete Gaussian noise of standard deviation {float(each.deviation):.6g} on the {part}"
             for part, each in self.noises.items()
         ]
+        around = ""
+        if RATE in self.noises:
+            around = "; the rate is of class 1, is released first, and its log odds are in all scores"
         reason = (
             f"by public bounds every row lies in a {within}; tilt with a density of "
             f"exp(-N(b)/s), N its norm, of which a row's slopes move the exponent by at most "
             f"{float(m):.6g}; n lambda = {problem.n * problem.lam:.6g} beside the sum of the losses; "
             f"weights with a gradient norm of at most {self.tolerance:.3g} in exact arithmetic, which are "
-            f"found on every data set; {', '.join(parts)}; all rounding is paid for, and tilts of a "
+            f"found on every data set; {', '.join(parts)}{around}; all rounding is paid for, and tilts of a "
             f"probability below 1e-26, for which no weights may be found, "
         )
         if self.gaussian:
@@ -641,6 +646,38 @@ def predicted(plan: Plan) -> float:
     return float(np.exp(np.log(np.einsum("ki,ij,kj->k", T, made.covariance, T)).mean() / 2))
 
 
+def noise_loss(plan: Plan) -> float:
+    """The mean loss that a tilt adds to second order, for the public design of `predicted`."""
+    problem, body = plan.problem, plan.body
+    H = TYPICAL[problem.loss.name][0] * contrasts.design(body, float(plan.u))
+    K = np.linalg.inv(H + problem.lam * np.eye(body.count))
+    return float(plan.tilt.noise.variances @ np.diagonal(K @ H @ K) / (2 * problem.n**2))
+
+
+def with_offset(made: Callable[[bool], Plan], offset: str) -> Plan:
+    """The plan with a class rate or without, as stated or by the public rule.
+
+    made: from whether there is an offset to a plan. offset: one of `OFFSETS`. By the rule, two classes have
+    a rate if this costs little where no class is rare: if it adds at most `DEARER` to the loss of weights
+    alone, or makes a table's intervals wider by at most the factor `WIDER`, by forecasts from public
+    numbers. Where a class is rare, it saves much more.
+    """
+    if offset != BY_RULE:
+        return made(offset == PAID)
+    plain = made(False)
+    if plain.problem.loss.residual:
+        return plain
+    try:
+        paid = made(True)
+    except Refused:
+        return plain
+    if statistics.HESSIAN in plain.noises:
+        little = predicted(paid) <= WIDER * predicted(plain)
+    else:
+        little = noise_loss(paid) <= DEARER + noise_loss(plain)
+    return paid if little else plain
+
+
 class Choice(NamedTuple):
     """The plan that the public rule chooses, and why."""
 
@@ -656,14 +693,25 @@ def table(
     delta: float,
     loss: losses.Loss = "logistic",
     robust: bool = False,
+    offset: str = NONE,
 ) -> Choice:
-    """The pure table, unless a delta makes intervals narrower by more than `NO_WIDER`."""
+    """The pure table, unless a delta makes intervals narrower by more than `NO_WIDER`.
+
+    offset: as for `with_offset`.
+    """
     pure, refused = None, ""
+
+    def pure_one(first):
+        return pure_table(n, body, u, epsilon, loss, robust, offset=first)
+
+    def mixed_one(first):
+        return mixed_table(n, body, u, epsilon, delta, loss, robust, offset=first)
+
     try:
-        pure = pure_table(n, body, u, epsilon, loss, robust)
+        pure = with_offset(pure_one, offset)
     except Refused as error:
         refused = str(error)
-    mixed = mixed_table(n, body, u, epsilon, delta, loss, robust)
+    mixed = with_offset(mixed_one, offset)
     if pure is None:
         return Choice(mixed, f"The law is mixed, as no pure table is possible: {refused}.")
     ratio = predicted(pure) / predicted(mixed)

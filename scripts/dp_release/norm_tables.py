@@ -208,7 +208,7 @@ def linearised(
     if level is not None:
         moved = float(logistic_change(H[None], U[None], np.array([level]))[0])
         covariance = covariance * (1 + min(CURVED * moved, 1.0))
-        covariance = covariance + np.outer(added, added) * moved
+        covariance = covariance + np.outer(added, added) * min(moved, 1.0)
         unresolved = unresolved if moved < 1 else covariance
     gains = to @ inverse @ to.T / n
     if level is not None:

@@ -619,7 +619,12 @@ def test_isotropic_noise_gives_the_covariance_of_linearise():
         lambda hessian, U: logistic_change(hessian, U, np.array([level])),
     )
     assert np.allclose(found.weights, other.estimate[0])
-    assert np.allclose(found.covariance, other.covariance[0])
+    # Besides, the ridge's bias to first order, times the mean square change of log l''.
+    added = other.estimate[0] - w
+    assert np.linalg.norm(added) > 1e-3
+    values, vectors = np.linalg.eigh(found.covariance - other.covariance[0])
+    assert np.allclose(values[:-1], 0, atol=1e-9) and 0 < values[-1] <= added @ added
+    assert abs(vectors[:, -1] @ added) == pytest.approx(np.linalg.norm(added))
     assert np.allclose(found.unresolved, other.unresolved[0])
 
 

@@ -39,6 +39,7 @@ LAWS = {
     "mixed": {"law": "mixed", "delta": 1e-6},
     "rule": {"law": "rule", "delta": 1e-6},
     "weights": {"method": ALONE},
+    "without": {"law": "pure", "options": {"offset": "none"}},
 }
 TRUE = {"age": 0.03, "sex=m": 0.6, "ward=a": -0.7, "ward=c": 0.4, "constant": -1.5}
 
@@ -89,15 +90,17 @@ def test_a_release_is_made_once_and_costs_what_it_says(made, law):
     delta = Fraction(1, 10**6) if law == "mixed" else 0
     assert (spent.epsilon, spent.delta) == (4, delta) == asked.cost
     document = json.loads(content)
-    assert document["format"] == files.LEVELS
+    assert document["format"] == (files.LEVELS if law == "without" else files.OFFSET)
     assert (document["guarantee"]["epsilon"], document["guarantee"]["delta"]) == (4, float(delta))
     for part in document["parts"].values():
         assert all(type(each) is int for each in part["integers"])
     laws = {part: each.get("law") for part, each in document["parts"].items()}
-    if law == "weights":
-        assert laws == {"weights": "hull"} and document["table"] is None
-    else:
-        assert laws == {"weights": "hull", "hessian": None if law == "mixed" else "hull"}
+    first = [] if law == "without" else ["rate"]
+    assert list(laws) == [*first, "weights", "hessian"][: len(first) + 2 - (law == "weights")]
+    assert (document["table"] is None) == (law == "weights")
+    assert {part for part, each in laws.items() if each is None} == (
+        {"hessian"} if law == "mixed" else set()
+    )
     # Two categories: within a block, entries of the Hessian off its diagonal are 0 and not released.
     if law != "weights":
         assert len(document["parts"]["hessian"]["integers"]) == 6 * 7 // 2 - 1 - 3
@@ -167,7 +170,8 @@ def test_models_that_were_changed_are_no_models(made):
     for change in (
         {"weight_columns": document["columns"]},
         {"format": files.FORMAT},
-        {"format": "dp-release 3"},
+        {"format": "dp-release 4"},
+        {"offset": None},
         {"weights": document["weights"][:-1]},
     ):
         with pytest.raises(Refused, match="not the model of a release"):
@@ -223,6 +227,9 @@ def test_a_finished_release_of_today_is_never_drawn_again(tmp_path, monkeypatch)
         ({"law": "mixed", "delta": 0}, "delta must be a positive number"),
         ({"law": "pure", "options": {"covariance": 0.2}}, "'covariance' is for the law gaussian"),
         ({"method": ALONE, "options": {"robust": True}}, "takes no option 'robust'"),
+        ({"delta": 1e-6, "options": {"offset": "paid"}}, "'offset' is not for the law gaussian"),
+        ({"law": "pure", "options": {"offset": "free"}}, "is rule, paid, none, not 'free'"),
+        ({"law": "pure", "options": {"offset": True}}, "is rule, paid, none, not True"),
     ],
 )
 def test_refusals(change, message):
@@ -303,7 +310,7 @@ def test_the_public_rule_is_the_requests(monkeypatch):
     asked = request("rule")
     chosen = norm_models.table(
         *(N, norm_models.Body(6, ((1, 2), (3, 4, 5))), Fraction(asked.read_as().each, rows.ONE)),
-        *(4.0, 1e-6),
+        *(4.0, 1e-6, "logistic", False, "rule"),
     )
     assert asked.plan() == chosen.plan and asked.why() == chosen.why
     assert asked.cost == (4, Fraction(str(chosen.plan.delta)))

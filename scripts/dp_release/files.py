@@ -41,8 +41,8 @@ Keys:
                   alone at the release's delta; columns: [{column, least, most, outside, low, high,
                   stands_out, step, scale, integers, parts}, ..]}. `schema` has the bounds that were found
 
-Models of older code have no date. In LEVELS and OFFSET, rows are of map 2 (`dp_release.contrasts`), so the weights
-have other columns than the table and the coefficients, and there are further keys:
+Models of older code have no date. In LEVELS and OFFSET, rows are of map 2 (`dp_release.contrasts`), so the
+weights have other columns than the table and the coefficients, and there are further keys:
 
     weight_columns  the columns of `weights` and of `parts`: all levels, and `constant` only without
                   categories. A matrix in `parts` has the entries and factors of `norm_models.entries`

@@ -45,8 +45,8 @@ Beside a model with noise of a norm's law (`norm_noise`), the sums have noise of
 cost epsilon with a delta of 0: two vectors differ by at most 2 in every coordinate.
 
 The vectors are exact integers in units of 2^-40: a score is the sum of v_j k_j, with the row's integers v_j
-and the weights' released integers k_j, and perhaps of an offset that is a multiple of 2^-20. A score of 0 belongs to the first class. So lemma 2
-(`dp_release.lattice`) holds with rho = 0, on a fine lattice.
+and the weights' released integers k_j, plus an offset, if the model has one, as an exact fraction. A score
+of 0 belongs to the first class. So lemma 2 (`dp_release.lattice`) holds with rho = 0, on a fine lattice.
 """
 
 import math

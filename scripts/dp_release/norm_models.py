@@ -203,14 +203,16 @@ class Plan(NamedTuple):
         ]
         around = ""
         if RATE in self.noises:
-            around = "; the rate is of class 1, is released first, and its log odds are in all scores"
+            around = (
+                "; the rate is of class 1, is released first, and its log odds are in all scores"
+            )
         reason = (
             f"by public bounds every row lies in a {within}; tilt with a density of "
             f"exp(-N(b)/s), N its norm, of which a row's slopes move the exponent by at most "
             f"{float(m):.6g}; n lambda = {problem.n * problem.lam:.6g} beside the sum of the losses; "
             f"weights with a gradient norm of at most {self.tolerance:.3g} in exact arithmetic, which are "
-            f"found on every data set; {', '.join(parts)}{around}; all rounding is paid for, and tilts of a "
-            f"probability below 1e-26, for which no weights may be found, "
+            f"found on every data set; {', '.join(parts)}{around}; all rounding is paid for, and tilts of "
+            f"a probability below 1e-26, for which no weights may be found, "
         )
         if self.gaussian:
             reason += f"with a distance of {float(self.variation):.1g} in total variation"
@@ -340,7 +342,9 @@ def _made(
     loss, u, certain = losses.get(loss), Fraction(u), Fraction(certain)
     kappa, d = loss.kappa, body.count
     first = _rate(loss, epsilon, offset)
-    left = certain - sum(map(Fraction, matrices.values())) - sum(each.paid for each in first.values())
+    left = (
+        certain - sum(map(Fraction, matrices.values())) - sum(each.paid for each in first.values())
+    )
     if not left > 0:
         raise Refused("the shares leave nothing for the tilt: make them smaller")
     most = max((rate.largest(each, n) for each in first.values()), default=0.0)

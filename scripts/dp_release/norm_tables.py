@@ -6,10 +6,10 @@ rows, in coordinates in which the Hessian's noise is at most as large in every d
 noise of standard deviation `deviation` on its diagonal. `linearise`'s thresholds are in units of this.
 
 THE RIDGE'S BIAS. The estimate adds `added`, the bias to first order, with the Hessian at the released
-weights. With a rare class, the ridge draws the intercept to where l'' is larger, so `added` is too small: if
-log l'' changes by x on the way to the estimate, the Hessian there makes it e^x times as large, which
-differs by about x times `added`. So `linearised` adds the mean of x^2, which is `logistic_change`, times
-the square of `added`, to the covariance. (With an offset, `added` is small.)
+weights. With a rare class, the ridge draws the intercept to where l'' is larger, so `added` is too small.
+If log l'' changes by x on the way to the estimate, the Hessian there makes it e^x times as large, which
+differs by about x times `added`. So `linearised` adds to the covariance the square of `added` times the
+mean of x^2, which is `logistic_change`. (With an offset, `added` is small.)
 
 THE TAILS. A coefficient's error is about normal but for the tilt's part a.b/n. Rather than with normal
 quantiles, intervals are made with those of a normal law with the random variance (1 - q) + q V, where q is

@@ -368,7 +368,6 @@ class Request(NamedTuple):
         robust = self.options.get("robust", schema.numbers)
         about = n, body, u, self.epsilon
 
-
         def made(first):
             if self.method == ALONE:
                 return norm_models.weights_alone(*about, loss, offset=first)

@@ -44,12 +44,14 @@ So with t >= ||w|| the evaluated gradient is within
 
     rho(t) = 1.02 u (20 kappa + 2 c (1 + (d+2) sqrt(d) 2^-32 t) + 6 lam t + 5 T/n) + 1e-290
 
-of the true gradient. With an offset o, |o| <= O (`dp_release.rate`), scores are X hi + X lo + o, rounded
-once more. The first rounding is up to u (|z| + O), the second relative to z. As |z| l'' <= 0.3, both are
-within the 12 u but for u O, times l'': rho has O beside the 1 in brackets, l(-O) bounds a loss at w = 0, and
-lemma 3 has it in place of l(0). This bound does not grow with n. (X lo and the remainders need P1, and all sums need
+of the true gradient. This bound does not grow with n. (X lo and the remainders need P1, and all sums need
 P3. 1e-290 covers subnormal results.) `math.hypot` computes norms. A point with the evaluated gradient g is
 certified if ||g|| (1 + 1e-12) + rho(||w||) <= tau.
+
+AN OFFSET o, |o| <= O, of all scores (`dp_release.rate`; logistic loss alone) is added to X hi + X lo with
+one more rounding. The first rounding is then up to u (|z| + O), the second up to u |z|. As |z| l'' <= 0.3,
+both stay within the 12 u, but for c u O: rho(t) has 1 + O in place of the 1 in brackets. A row's loss at
+w = 0 is at most l(-O), which takes the place of l(0) in lemma 3.
 
 LEMMA 3 (descent reaches a certificate). Let m = ceil(sqrt((c + lam)/lam)), L = lam m^2, theta = 1/m, and
 g(y) a gradient with an error of at most rho. From x = v = 0, repeat

@@ -15,8 +15,8 @@ from dp.seeds import generator
 from dp_privacy.errors import Refused
 from dp_privacy.intervals import largest_share, least_share
 from dp_release import contrasts, files, holdout, models, norm_models, norm_noise, rate, rows, tilt
-from dp_release.norm_noise import Body, Noise
 from dp_release.draws import Stream
+from dp_release.norm_noise import Body, Noise
 from norm_rows import Rows, u_of
 
 # ---- theorem 5, exactly in one dimension
@@ -152,7 +152,9 @@ def test_gradients_with_an_offset_are_within_the_bound(offset):
         found = tilt.gradient(problem, X, y, hi, lo, pull, None, offset)
         with mpmath.workdps(40):
             exact = exact_gradient(problem, X, y, point, pull, offset)
-            error = mpmath.sqrt(mpmath.fsum((a - b) ** 2 for a, b in zip(found, exact, strict=True)))
+            error = mpmath.sqrt(
+                mpmath.fsum((a - b) ** 2 for a, b in zip(found, exact, strict=True))
+            )
         assert error <= problem.rounding(math.hypot(*point))
         without = tilt.gradient(problem, X, y, hi, lo, pull)
         assert np.linalg.norm(without - found) > 1e-3 or size > 100
@@ -297,7 +299,7 @@ def test_the_attack_on_the_rate_alone_finds_what_is_paid():
     def attacked(noise):
         streams = [Stream(bytes([side]) * 32, "rate") for side in range(2)]
         scores = [
-            [[float((total + noise.draw(stream)[0] * noise.spacing))] for _ in range(1500)]
+            [[float(total + noise.draw(stream)[0] * noise.spacing)] for _ in range(1500)]
             for total, stream in zip(exact, streams, strict=True)
         ]
         return found_by(np.array(scores))
@@ -309,9 +311,7 @@ def test_the_attack_on_the_rate_alone_finds_what_is_paid():
 LAWS = {
     "weights": lambda about, offset: norm_models.weights_alone(*about, offset=offset),
     "pure": lambda about, offset: norm_models.pure_table(*about, share=0.2, offset=offset),
-    "mixed": lambda about, offset: norm_models.mixed_table(
-        *about, 1e-6, share=0.1, offset=offset
-    ),
+    "mixed": lambda about, offset: norm_models.mixed_table(*about, 1e-6, share=0.1, offset=offset),
 }
 LINE, ODD = b"98,f,yes", [b"", b"98,f,", b"9 8,f,yes", b"98,\xff,yes", b'"', b"nan,f,yes"]
 

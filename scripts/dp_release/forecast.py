@@ -26,6 +26,7 @@ from dp_privacy.profiles import Profile
 from dp_release import bounds, contrasts, files, holdout, making, models, rows
 from dp_release.meaning import meaning
 from dp_release.persons import PEOPLE, ROWS, Persons, Table, filled
+from dp_release.rate import RATE
 from dp_release.request import ALONE, GAUSSIAN, MIXED, PURE, RULE, Request, class_names
 
 __all__ = [
@@ -604,8 +605,12 @@ def compared(request: Request, study: Study, draws: int | None = None) -> list[s
     about = {"method": table, "options": options, "delta": delta, "holdout": None}
     tables = {law: request._replace(**about, law=law) for law in (GAUSSIAN, PURE, MIXED, RULE)}
     tables[PURE] = tables[PURE]._replace(delta=0.0)
+    first = {k: v for k, v in request.options.items() if k == "offset"}
+    for law in (PURE, MIXED, RULE):
+        tables[law] = tables[law]._replace(options=options | first)
     alone = request._replace(method=ALONE, law=PURE, delta=0.0, holdout=None)
-    alone = alone._replace(options={k: v for k, v in options.items() if k == "tau"})
+    own = {k: v for k, v in options.items() if k == "tau"}
+    alone = alone._replace(options=own | first)
     said = [f"Of tables and weights under other noise, at epsilon = {request.epsilon:g}:"]
     for law in (GAUSSIAN, PURE, MIXED):
         said.append(f"`law: {law}`: {_in_short(tables[law], study, draws)}")
@@ -618,9 +623,11 @@ def compared(request: Request, study: Study, draws: int | None = None) -> list[s
 def _in_short(request, study, draws):
     try:
         found = outlook(request, study, draws)
+        rated = RATE in request.plan(request.training).noises
     except Refused as error:
         return f"no release: {error}."
     spends = f"delta {request.delta:g}" if request.delta else "no delta"
+    spends += "; the class rate first" * rated
     kept = f"{found.kept:.0%} of the gain without privacy is left"
     if not found.widths:
         return f"{spends}; {kept}; no intervals."

@@ -136,6 +136,29 @@ def test_estimates_are_near_the_truth_and_predictions_agree(made, law):
     assert told[4] == ("", "")
 
 
+def test_a_model_and_its_card_have_the_rate(made):
+    document = json.loads(made("pure")[2])
+    counted = sum(line.endswith(b"yes") for line in DATA.splitlines())
+    part = document["parts"]["rate"]
+    noisy = part["integers"][0] * 2.0 ** part["step"]
+    assert abs(noisy - counted) < 60 and abs(noisy - counted) > 1e-6
+    rate = 1 / (1 + np.exp(-document["offset"]))
+    assert rate == pytest.approx(noisy / N, abs=1e-3)
+    said = card.card(document)
+    assert "The first part of the release is the number of rows of yes, with noise" in said
+    assert f"The log odds of this share, {document['offset']:.4g}, are part of every score" in said
+    assert "noise of a norm's law on the rate, for 0.4 of epsilon" in said
+    assert "first part" not in card.card(json.loads(made("without")[2]))
+    model = files.parse(made("pure")[2])
+    moved = json.dumps(document | {"offset": document["offset"] + 1}).encode()
+    row = b"age,sex,ward\n50,f,a\n"
+    odds = []
+    for each in (made("pure")[2], moved):
+        p = float(list(of_file(files.parse(each), row))[1][1])
+        odds.append(np.log(p / (1 - p)))
+    assert odds[1] - odds[0] == pytest.approx(1, abs=1e-5) and model.offset == document["offset"]
+
+
 def test_a_card_says_what_a_delta_of_0_means(made):
     pure, mixed = (json.loads(made(law)[2]) for law in ("pure", "mixed"))
     said = card.card(pure)
@@ -355,6 +378,9 @@ def test_forecasts_show_every_product_before_anything_is_spent():
     said = compared(asked, study, draws=9)
     assert [line.partition(":")[0] for line in said[1:4]] == ["`law"] * 3
     assert "no delta" in said[2] and "widths: age" in said[2] and "delta 1e-06" in said[3]
+    assert ["the class rate first" in line for line in said[1:5]] == [False, True, True, True]
+    pure = asked._replace(law="pure", delta=0.0, options={"offset": "none"})
+    assert not any("class rate" in line for line in compared(pure, study, draws=9)[1:5])
     assert "no intervals" in said[4] and said[5].startswith("The rule (`law: rule`): The law is")
     widths = {law: outlook(request(law), study, 12).widths for law in ("pure", "mixed")}
     today = outlook(asked, study, 12).widths

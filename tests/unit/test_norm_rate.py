@@ -63,7 +63,7 @@ def joint_loss(made, plan, first, second):
     for _, y in (first, second):
         centres.append(round(rate.total(y) / made.spacing))
     largest = 0.0
-    for released in range(min(centres) - 3 * made.scale, max(centres) + 3 * made.scale + 1, 3):
+    for released in range(min(centres) - 3 * made.scale, max(centres) + 3 * made.scale + 1, 6):
         own = (abs(released - centres[1]) - abs(released - centres[0])) / made.scale
         offset = rate.offset(released, made, n)
         low, high = log_ratios(*(law_of_weights(plan, *data, offset) for data in (first, second)))

@@ -5,8 +5,9 @@
     mixed_table     a tilt by a norm and a Gaussian Hessian, composed exactly; takes a delta. The norm is
                     the hull's or, with many numbers, the Euclidean one, if intervals are then narrower
 
-Any of them may begin with a class rate (`dp_release.rate`). Rows are of map 2 (`dp_release.contrasts`). All is decided by public numbers: lambda, the output noise's
-part of epsilon, the Hessian's, and which of two tables has the narrower intervals (`table`).
+Any of them may begin with a class rate (`dp_release.rate`). Rows are of map 2 (`dp_release.contrasts`). All
+is decided by public numbers: lambda, the output noise's part of epsilon, the Hessian's, and which of two
+tables has the narrower intervals (`table`).
 """
 
 import math

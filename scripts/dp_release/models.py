@@ -421,13 +421,13 @@ class Release(NamedTuple):
     plan : Plan
     parts : dict
         Part -> integers in units of 2^step, with the step in `plan.noises`.
-    offset : float
-        Of all scores, from the part `rate`; 0 without it.
 
     Methods
     -------
     floats
         A part as floats.
+    offset
+        What is added to all scores.
     """
 
     plan: Plan
@@ -450,7 +450,12 @@ class Release(NamedTuple):
 
     @property
     def offset(self) -> float:
-        """What is added to all scores, 0 without a class rate: post-processing."""
+        """What is added to all scores, 0 without a class rate: post-processing.
+
+        Returns
+        -------
+        float
+        """
         if RATE not in self.parts:
             return 0.0
         return rate.offset(*self.parts[RATE], self.plan.noises[RATE], self.plan.problem.n)

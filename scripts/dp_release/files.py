@@ -266,7 +266,7 @@ def content(
     T, shift = told(request, schema)
     weights = release.floats("weights")
     coefficients = T @ weights + shift
-    coefficients[-1] += release.offset
+    coefficients[-1] += release.offset()
     guarantee = paid.guarantee()
     table, estimates, covariance = table_of(release, schema.names, T, shift)
     table = bounds.silenced(table, found or {})
@@ -315,7 +315,7 @@ def content(
         document |= {"weight_columns": request.read_as().names, "law": request.law}
         document["why"] = request.why()
     if RATE in release.parts:
-        document |= {"format": OFFSET, "offset": release.offset}
+        document |= {"format": OFFSET, "offset": release.offset()}
     if found:
         document["found"] = bounds.document(asked, plan, found)
     if request.person is not None:
@@ -386,7 +386,7 @@ def table_of(
         return None, None, None
     described = release.plan.described(release)
     estimates = T @ described.weights + shift
-    estimates[-1] += release.offset
+    estimates[-1] += release.offset()
     with np.errstate(over="ignore", invalid="ignore"):  # bounds such as [0, 1e100] overflow
         covariance = T @ described.covariance @ T.T
         printed = answered(covariance[None], (T @ described.unresolved @ T.T)[None])

@@ -479,7 +479,7 @@ def outlook(request: Request, study: Study, draws: int | None = None) -> Outlook
             widths.append(ends)
         if k < SCORED:
             weights.append(release.floats("weights"))
-            offsets.append(release.offset)
+            offsets.append(release.offset())
             tested.append(schema)
             plain.append(study.without(plan, k, *(study.rows(n, k) if levels else (V, y))))
     typical, ranges = _typical(np.array(widths)) if widths else ([], [])

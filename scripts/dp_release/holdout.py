@@ -268,7 +268,7 @@ def release(
     weights = package.model.noises["weights"]
     step = weights.step if package.model.problem.loss.residual else None
     own = None if shares is None else shares[out]
-    offset = Fraction(model.offset) * rows.ONE / weights.spacing
+    offset = Fraction(model.offset()) * rows.ONE / weights.spacing
     total = sums(V[out], y[out], model.parts["weights"], step, own, offset)
     values = [each * lattice.spacing(STEP) for each in total]
     noisy = lattice.released(values, package.noise, Stream(key, "holdout sums"))

@@ -448,7 +448,6 @@ class Release(NamedTuple):
         unit = self.plan.noises[part].spacing
         return np.array([float(each * unit) for each in self.parts[part]])
 
-    @property
     def offset(self) -> float:
         """What is added to all scores, 0 without a class rate: post-processing.
 
@@ -509,7 +508,7 @@ def release(
     if RATE in plan.noises:  # before anything else, as theorem 5 needs
         exact, stream = [rate.total(y)], Stream(key, RATE)
         result.parts[RATE] = lattice.released(exact, plan.noises[RATE], stream)
-    offset, pull = result.offset, np.zeros(problem.d)
+    offset, pull = result.offset(), np.zeros(problem.d)
     if plan.tilt is not None:
         pull = tilt.draw(plan.tilt, Stream(key, "tilt"))
     weights = tilt.minimiser(problem, X, y, pull, plan.tolerance, shares, offset)

@@ -239,10 +239,10 @@ def check_parts():
     z = noise.draw(Stream(key, "rate"))
     assert list(release.parts) == ["rate", "weights", "hessian"]
     assert release.parts["rate"] == [int(rate.total(y.astype(float)) / noise.spacing) + z[0]]
-    assert release.offset == rate.offset(*release.parts["rate"], noise, n) < -3
+    assert release.offset() == rate.offset(*release.parts["rate"], noise, n) < -3
     assert models.release(plan, V, y, key).parts == release.parts  # a replay
     X, w = V / rows.ONE, release.floats("weights")
-    p = 1 / (1 + np.exp(-X @ w - release.offset))
+    p = 1 / (1 + np.exp(-X @ w - release.offset()))
     exact = plan.beside.vector((X.T * (p * (1 - p))) @ X)
     spread = np.sqrt(norm_models._variances(plan.noises["hessian"]))
     assert np.abs((release.floats("hessian") - exact) / spread).max() < 8
@@ -383,7 +383,7 @@ def test_a_rate_lowers_the_loss_of_a_rare_class_and_hardly_raises_others():
                 rng = generator(408, name, k)
                 _, own, y = made.draw(n, rng)
                 release = models.release(plan, own, y, rng.bytes(32))
-                scores = X @ release.floats("weights") + release.offset
+                scores = X @ release.floats("weights") + release.offset()
                 losses_.append(np.logaddexp(0, -labels * scores).mean())
             found.append(np.mean(losses_))
         gained[name] = found[0] - found[1]

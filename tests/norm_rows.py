@@ -20,16 +20,31 @@ SHAPES = {
     "two_categories": (1, 3, 3),
 }
 NAMES = [*designs.CHOSEN, *designs.HELD_OUT]
+# Designs with 1 to 2 % of the rows in one class, on which nothing was chosen.
+FRESH = {
+    "fresh_three": (designs.normals([0.5] * 3, [0.9, -0.4, 0], -4.3), (1, 1, 1)),
+    "fresh_condition": (designs.hospital(0.15, [0.6, 0.4], 0.8, -4.3), (1, 1, 1, 2)),
+    "fresh_two": (designs.normals([0.6] * 2, [0.6, -0.8], -4.8), (1, 1)),
+}
+
+
+def design_of(name):
+    """A design of the analysis, or one of `FRESH`."""
+    if name in FRESH:
+        return designs.DESIGNS["plain"]._replace(table=FRESH[name][0])
+    return designs.DESIGNS[name]
 
 
 def shape(name):
+    if name in FRESH:
+        return FRESH[name][1]
     d = len(designs.DESIGNS[name].table.theta)
     return SHAPES.get(name, (1,) * (d if _balls(name) else d - 1))
 
 
 def _balls(name):
     """Whether a design's columns are numbers in [-1, 1] with a norm of at most 1, without a constant."""
-    return designs.DESIGNS[name].table is designs.BALLS
+    return design_of(name).table is designs.BALLS
 
 
 def schema(sizes, numbers=False):
@@ -48,7 +63,7 @@ class Rows:
 
     def __init__(self, name):
         self.name, self.sizes = name, shape(name)
-        design = designs.DESIGNS[name]
+        design = design_of(name)
         self.numbers = design.loss.residual
         self.stated = schema(self.sizes, self.numbers)
         self.levels = all_levels(self.stated)
@@ -65,7 +80,12 @@ class Rows:
 
     def draw(self, n, rng):
         """(V of map 1, V of map 2, y)."""
-        X, y = designs.draw(self.name, n, rng)
+        if self.name in FRESH:
+            X = FRESH[self.name][0].rows(n, rng)
+            chance = 1 / (1 + np.exp(-X @ FRESH[self.name][0].theta))
+            y = np.where(rng.random(n) < chance, 1.0, -1.0)
+        else:
+            X, y = designs.draw(self.name, n, rng)
         Z = X * self.unit
         if _balls(self.name):
             Z = np.column_stack([Z, np.ones(n)])

@@ -10,6 +10,7 @@
     models      plans and releases of models
     norm_draws  noise of a norm's law in integers: balls, boxes and hulls of one-hot blocks
     norm_noise  the theorems for such noise, and its scales
+    rate        a noisy class rate first, as an offset of all scores, and theorem 5
     contrasts   rows with all levels of every category, and the map from their weights to a table
     norm_models plans with such noise: weights or a table with delta 0, or a table with a delta
     norm_tables estimates and intervals from them

@@ -417,11 +417,26 @@ def _coefficients(document):
             )
     else:
         text += ". These are a ridge's coefficients, drawn towards 0"
+    if "offset" in document:
+        text += _first(document)
     if float(document["schema"]["radius"]) < 1:
         text += (
             ". Rows longer than a public radius were shortened; the units are those of other rows"
         )
     return f"{text}.\n\n" + "\n".join(lines)
+
+
+def _first(document):
+    """What a class rate that was released first does to the intercept."""
+    noise = document["parts"]["rate"]
+    deviation = math.sqrt(2) * noise["scale"] * 2.0 ** noise["step"]
+    offset = document["offset"]
+    return (
+        f". The first part of the release is the number of rows of {document['classes'][1]}, with noise of "
+        f"standard deviation {deviation:.3g}. The log odds of this share, {offset:.4g}, are part of every "
+        f"score and of the intercept, so the ridge draws predictions towards this share, not towards a "
+        f"half; the intercept's errors are those of the later parts, given this one"
+    )
 
 
 def _found(found):

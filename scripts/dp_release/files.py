@@ -2,7 +2,7 @@
 
 Keys:
 
-    format        FORMAT, or LEVELS for noise of a norm's law
+    format        FORMAT, or LEVELS for noise of a norm's law, or OFFSET if there is an offset, too
     name, title, method, unit, premise, rows (n, public), training_rows (without held-out rows)
     schema        `rows.Schema.facts`: columns in the file's order with bounds, categories, reference
                   levels, codes and replacements of missing cells; the target; the `separator` (what
@@ -41,14 +41,20 @@ Keys:
                   alone at the release's delta; columns: [{column, least, most, outside, low, high,
                   stands_out, step, scale, integers, parts}, ..]}. `schema` has the bounds that were found
 
-Models of older code have no date. In LEVELS, rows are of map 2 (`dp_release.contrasts`), so the weights
-have other columns than the table and the coefficients, and there are further keys:
+Models of older code have no date. In LEVELS and OFFSET, rows are of map 2 (`dp_release.contrasts`), so the
+weights have other columns than the table and the coefficients, and there are further keys:
 
     weight_columns  the columns of `weights` and of `parts`: all levels, and `constant` only without
                   categories. A matrix in `parts` has the entries and factors of `norm_models.entries`
     law           of the request; why: why the rule chose the law of the parts, or empty
     parts, tilt   those with noise of a norm's law have {law: hull or l2}: `scale` is then S of
                   `dp_release.norm_noise`
+
+In OFFSET there are also
+
+    parts         `rate`, the first part: half the sum of the number of rows and of all labels -1 and 1
+    offset        log odds that follow from it (`dp_release.rate`), which are added to every score; the
+                  intercepts in `coefficients`, `table` and `estimates` contain them
 """
 
 import json
@@ -62,11 +68,12 @@ from dp.inference import answered
 from dp_privacy.errors import Refused
 from dp_release import bounds, contrasts, holdout, meaning, models, rows, statistics
 from dp_release.norm_noise import Noise
+from dp_release.rate import RATE
 from dp_release.request import BUT_A_PREVIEW, GAUSSIAN, PREMISES, WITHOUT_A_LOOK, Request
 
 __all__ = ["Model", "load"]
 
-FORMAT, LEVELS = "dp-release 1", "dp-release 2"
+FORMAT, LEVELS, OFFSET = "dp-release 1", "dp-release 2", "dp-release 3"
 SILENT = "the release tells too little about this coefficient"
 UNITS = "its error is beyond the machine's numbers: state the columns' bounds in other units"
 PROFILE = (0.0, 0.125, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0)  # multiples of epsilon
@@ -114,7 +121,9 @@ class Model(NamedTuple):
     target : tuple of float or None
         A numeric target's bounds.
     reads : dp_release.rows.Schema
-        Of the rows that the weights are for; its columns are other ones in `LEVELS`.
+        Of the rows that the weights are for; its columns are other ones in `LEVELS` and `OFFSET`.
+    offset : float
+        Of all scores, in log odds.
     """
 
     document: dict
@@ -124,6 +133,7 @@ class Model(NamedTuple):
     classes: list[str] | None
     target: tuple[float, float] | None
     reads: rows.Schema
+    offset: float = 0.0
 
 
 def load(path: str | Path) -> Model:
@@ -162,13 +172,14 @@ def parse(content: bytes) -> Model:
     """Read a model from its file's content. Raises `Refused` if it is no model."""
     try:
         document = json.loads(content, parse_constant=_no_number)
-        if document["format"] not in (FORMAT, LEVELS):
-            raise Refused(f"has another format than {FORMAT!r} and {LEVELS!r}")
+        known = FORMAT, LEVELS, OFFSET
+        if document["format"] not in known:
+            raise Refused(f"has another format than {', '.join(map(repr, known))}")
         for key in KEYS:
             document[key]
         reads = schema = rows.from_facts(document["schema"])
         target = document["target"]
-        if document["format"] == LEVELS:
+        if document["format"] != FORMAT:
             reads = contrasts.all_levels(schema)
         model = Model(
             document,
@@ -178,6 +189,7 @@ def parse(content: bytes) -> Model:
             document["classes"],
             target and (float(target["low"]), float(target["high"])),
             reads,
+            float(document["offset"]) if document["format"] == OFFSET else 0.0,
         )
         _check(model)
         return model
@@ -221,6 +233,8 @@ def _check(model):
     table = document["table"]
     if table is not None and [row["column"] for row in table] != model.schema.names:
         raise Refused("its table is not of its columns")
+    if not math.isfinite(model.offset):
+        raise Refused("its offset is no number")
     named = isinstance(model.classes, list) and [type(name) for name in model.classes] == [str, str]
     bounded = model.target is not None and -math.inf < model.target[0] < model.target[1] < math.inf
     if (named, bounded) != (not model.schema.numbers, model.schema.numbers) or (
@@ -251,6 +265,8 @@ def content(
     target = schema.columns[schema.target]
     T, shift = told(request, schema)
     weights = release.floats("weights")
+    coefficients = T @ weights + shift
+    coefficients[-1] += release.offset()
     guarantee = paid.guarantee()
     table, estimates, covariance = table_of(release, schema.names, T, shift)
     table = bounds.silenced(table, found or {})
@@ -277,7 +293,7 @@ def content(
         },
         "tilt": _law(plan.tilt.noise),
         "weights": weights.tolist(),
-        "coefficients": (T @ weights + shift).tolist(),
+        "coefficients": coefficients.tolist(),
         "table": table,
         "estimates": estimates,
         "covariance": covariance,
@@ -298,6 +314,8 @@ def content(
     if request.law != GAUSSIAN:
         document |= {"weight_columns": request.read_as().names, "law": request.law}
         document["why"] = request.why()
+    if RATE in release.parts:
+        document |= {"format": OFFSET, "offset": release.offset()}
     if found:
         document["found"] = bounds.document(asked, plan, found)
     if request.person is not None:
@@ -368,6 +386,7 @@ def table_of(
         return None, None, None
     described = release.plan.described(release)
     estimates = T @ described.weights + shift
+    estimates[-1] += release.offset()
     with np.errstate(over="ignore", invalid="ignore"):  # bounds such as [0, 1e100] overflow
         covariance = T @ described.covariance @ T.T
         printed = answered(covariance[None], (T @ described.unresolved @ T.T)[None])

@@ -26,6 +26,7 @@ from dp_privacy.profiles import Profile
 from dp_release import bounds, contrasts, files, holdout, making, models, rows
 from dp_release.meaning import meaning
 from dp_release.persons import PEOPLE, ROWS, Persons, Table, filled
+from dp_release.rate import RATE
 from dp_release.request import ALONE, GAUSSIAN, MIXED, PURE, RULE, Request, class_names
 
 __all__ = [
@@ -460,6 +461,7 @@ def outlook(request: Request, study: Study, draws: int | None = None) -> Outlook
         persons = persons._replace(people=n // persons.most)  # without those that are held out
     levels = None if request.law == GAUSSIAN else request.read_as()
     names, widths, weights, plain, tested = study.schema.names, [], [], [], []
+    offsets = []
     for k in range(draws):
         learnt = study.people(persons, k) if persons else Table(*study.rows(n, k, levels), None)
         key, schema, found = generator(study.seed, "key", k).bytes(32), study.schema, {}
@@ -477,6 +479,7 @@ def outlook(request: Request, study: Study, draws: int | None = None) -> Outlook
             widths.append(ends)
         if k < SCORED:
             weights.append(release.floats("weights"))
+            offsets.append(release.offset())
             tested.append(schema)
             plain.append(study.without(plan, k, *(study.rows(n, k) if levels else (V, y))))
     typical, ranges = _typical(np.array(widths)) if widths else ([], [])
@@ -485,7 +488,7 @@ def outlook(request: Request, study: Study, draws: int | None = None) -> Outlook
         each = [_accuracy(study, s, w[None]) for s, w in zip(tested, weights, strict=True)]
         accuracy = {name: float(np.mean([e[name] for e in each])) for name in without}
     else:
-        accuracy = _accuracy(study, study.schema, np.array(weights), levels)
+        accuracy = _accuracy(study, study.schema, np.array(weights), levels, np.array(offsets))
     gains = [(each["auc"] - 0.5) if "auc" in each else each["r2"] for each in (accuracy, without)]
     return Outlook(
         request.epsilon,
@@ -602,8 +605,12 @@ def compared(request: Request, study: Study, draws: int | None = None) -> list[s
     about = {"method": table, "options": options, "delta": delta, "holdout": None}
     tables = {law: request._replace(**about, law=law) for law in (GAUSSIAN, PURE, MIXED, RULE)}
     tables[PURE] = tables[PURE]._replace(delta=0.0)
+    first = {k: v for k, v in request.options.items() if k == "offset"}
+    for law in (PURE, MIXED, RULE):
+        tables[law] = tables[law]._replace(options=options | first)
     alone = request._replace(method=ALONE, law=PURE, delta=0.0, holdout=None)
-    alone = alone._replace(options={k: v for k, v in options.items() if k == "tau"})
+    own = {k: v for k, v in options.items() if k == "tau"}
+    alone = alone._replace(options=own | first)
     said = [f"Of tables and weights under other noise, at epsilon = {request.epsilon:g}:"]
     for law in (GAUSSIAN, PURE, MIXED):
         said.append(f"`law: {law}`: {_in_short(tables[law], study, draws)}")
@@ -616,9 +623,11 @@ def compared(request: Request, study: Study, draws: int | None = None) -> list[s
 def _in_short(request, study, draws):
     try:
         found = outlook(request, study, draws)
+        rated = RATE in request.plan(request.training).noises
     except Refused as error:
         return f"no release: {error}."
     spends = f"delta {request.delta:g}" if request.delta else "no delta"
+    spends += "; the class rate first" * rated
     kept = f"{found.kept:.0%} of the gain without privacy is left"
     if not found.widths:
         return f"{spends}; {kept}; no intervals."
@@ -724,7 +733,7 @@ def _draws(study, n):
     return min(max(WORK // (n * study.schema.d), DRAWS[0]), DRAWS[1])
 
 
-def _accuracy(study, schema, weights, levels=None):
+def _accuracy(study, schema, weights, levels=None, offsets=0.0):
     """Metrics of weights for rows of a schema, which has the study's columns and perhaps other bounds."""
     V, y = study.tested
     if schema is not study.schema:
@@ -739,7 +748,7 @@ def _accuracy(study, schema, weights, levels=None):
         metrics = evaluation.regression(weights, X.astype(float), labels, unit=unit)
     else:
         X, labels = rows.bounded(V, y, False)
-        metrics = evaluation.classification(weights, X.astype(float), labels)
+        metrics = evaluation.classification(weights, X.astype(float), labels, offsets)
     return {name: float(values.mean()) for name, values in metrics.items()}
 
 

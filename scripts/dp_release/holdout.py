@@ -45,8 +45,8 @@ Beside a model with noise of a norm's law (`norm_noise`), the sums have noise of
 cost epsilon with a delta of 0: two vectors differ by at most 2 in every coordinate.
 
 The vectors are exact integers in units of 2^-40: a score is the sum of v_j k_j, with the row's integers v_j
-and the weights' released integers k_j. A score of 0 belongs to the first class. So lemma 2
-(`dp_release.lattice`) holds with rho = 0, on a fine lattice.
+and the weights' released integers k_j, plus an offset, if the model has one, as an exact fraction. A score
+of 0 belongs to the first class. So lemma 2 (`dp_release.lattice`) holds with rho = 0, on a fine lattice.
 """
 
 import math
@@ -171,11 +171,15 @@ def held_out(n: int, held: int, key: bytes) -> np.ndarray:
     return held_rows
 
 
-def scores(V: np.ndarray, weights: Sequence[int]) -> np.ndarray:
-    """Exact scores (rows,), as Python integers, of integer rows V (rows, d)."""
+def scores(V: np.ndarray, weights: Sequence[int], offset: Fraction = Fraction(0)) -> np.ndarray:
+    """Exact scores (rows,) of integer rows V (rows, d), in units of 2^-20 times the weights' unit.
+
+    offset: in these units. The scores are Python integers, or fractions.
+    """
     point = np.array([int(each) for each in weights], dtype=object)
     parts = [V[part].astype(object) @ point for part in slices(len(V), BLOCK)]
-    return np.concatenate(parts) if parts else np.zeros(0, dtype=object)
+    exact = np.concatenate(parts) if parts else np.zeros(0, dtype=object)
+    return exact + offset if offset else exact
 
 
 def classes(exact_scores: np.ndarray) -> np.ndarray:
@@ -209,18 +213,19 @@ def sums(
     weights: Sequence[int],
     step: int | None,
     shares: np.ndarray | None = None,
+    offset: Fraction = Fraction(0),
 ) -> list[Fraction]:
     """Exact sums of `summands` over valid records, in units of 2^-40.
 
     Rows of zeros and, for classes, rows with the label 0 are invalid. shares: weights of rows in units of
-    2^-20, or None.
+    2^-20, or None. offset: as for `scores`.
     """
     V, y = rows.shortened(V), y.astype(np.int64)
     y = np.sign(y) if step is None else np.clip(y, -rows.ONE, rows.ONE)
     some = (V != 0).any(axis=1)
     if step is None:
         some &= y != 0
-    values = summands(scores(V[some], weights), y[some], step)
+    values = summands(scores(V[some], weights, offset), y[some], step)
     if shares is not None:
         whole = shares[some].astype(object) @ values.astype(object)  # of Python's integers
         return [Fraction(int(each), rows.ONE) for each in np.atleast_1d(whole)]
@@ -263,7 +268,8 @@ def release(
     weights = package.model.noises["weights"]
     step = weights.step if package.model.problem.loss.residual else None
     own = None if shares is None else shares[out]
-    total = sums(V[out], y[out], model.parts["weights"], step, own)
+    offset = Fraction(model.offset()) * rows.ONE / weights.spacing
+    total = sums(V[out], y[out], model.parts["weights"], step, own, offset)
     values = [each * lattice.spacing(STEP) for each in total]
     noisy = lattice.released(values, package.noise, Stream(key, "holdout sums"))
     return Release(package, model, noisy)

@@ -29,9 +29,10 @@ from dp.proofs import gaussian_tilt, person_tilt
 from dp_privacy.accounting import REPLACE_ONE, Guarantee, gaussian_mu
 from dp_privacy.errors import Refused
 from dp_privacy.profiles import Curve, symmetric
-from dp_release import bounds, lattice, rows, statistics, tilt
+from dp_release import bounds, lattice, rate, rows, statistics, tilt
 from dp_release.draws import Stream
 from dp_release.persons import Persons, check_shares
+from dp_release.rate import RATE
 
 __all__ = [
     "Plan",
@@ -425,6 +426,8 @@ class Release(NamedTuple):
     -------
     floats
         A part as floats.
+    offset
+        What is added to all scores.
     """
 
     plan: Plan
@@ -444,6 +447,17 @@ class Release(NamedTuple):
         """
         unit = self.plan.noises[part].spacing
         return np.array([float(each * unit) for each in self.parts[part]])
+
+    def offset(self) -> float:
+        """What is added to all scores, 0 without a class rate: post-processing.
+
+        Returns
+        -------
+        float
+        """
+        if RATE not in self.parts:
+            return 0.0
+        return rate.offset(*self.parts[RATE], self.plan.noises[RATE], self.plan.problem.n)
 
 
 def release(
@@ -490,16 +504,20 @@ def release(
         raise Refused(f"the plan is for {problem.n} rows of {problem.d} columns")
     X, y = rows.bounded(plan.within(V), y, problem.loss.residual)
     shares = check_shares(shares, plan.persons, problem.n)
-    pull = np.zeros(problem.d)
+    result = Release(plan, {})
+    if RATE in plan.noises:  # before anything else, as theorem 5 needs
+        exact, stream = [rate.total(y)], Stream(key, RATE)
+        result.parts[RATE] = lattice.released(exact, plan.noises[RATE], stream)
+    offset, pull = result.offset(), np.zeros(problem.d)
     if plan.tilt is not None:
         pull = tilt.draw(plan.tilt, Stream(key, "tilt"))
-    weights = tilt.minimiser(problem, X, y, pull, plan.tolerance, shares)
+    weights = tilt.minimiser(problem, X, y, pull, plan.tolerance, shares, offset)
     noise = plan.noises["weights"]
-    result = Release(plan, {"weights": lattice.released(weights, noise, Stream(key, "weights"))})
-    beside = [part for part in plan.noises if part != "weights"]
+    result.parts["weights"] = lattice.released(weights, noise, Stream(key, "weights"))
+    beside = [part for part in plan.noises if part not in (RATE, "weights")]
     if beside:
         point = statistics.within(result.floats("weights"), plan.longest)
-        values = statistics.sums(beside, problem, X, y, point, shares, plan.entries)
+        values = statistics.sums(beside, problem, X, y, point, shares, plan.entries, offset)
         for part in beside:
             stream = Stream(key, part)
             result.parts[part] = lattice.released(values[part].tolist(), plan.noises[part], stream)

@@ -5,8 +5,9 @@
     mixed_table     a tilt by a norm and a Gaussian Hessian, composed exactly; takes a delta. The norm is
                     the hull's or, with many numbers, the Euclidean one, if intervals are then narrower
 
-Rows are of map 2 (`dp_release.contrasts`). All is decided by public numbers: lambda, the output noise's
-part of epsilon, the Hessian's, and which of two tables has the narrower intervals (`table`).
+Any of them may begin with a class rate (`dp_release.rate`). Rows are of map 2 (`dp_release.contrasts`). All
+is decided by public numbers: lambda, the output noise's part of epsilon, the Hessian's, and which of two
+tables has the narrower intervals (`table`).
 """
 
 import math
@@ -19,6 +20,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from dp import losses
+from dp.mechanisms.knorm_objective_perturbation import RATE as SHARE
 from dp.mechanisms.noise_aware import assumed
 from dp.mechanisms.objective_perturbation import Tilted
 from dp.noise import l2_laplace_reach
@@ -33,11 +35,13 @@ from dp_release import (
     models,
     norm_noise,
     norm_tables,
+    rate,
     rows,
     statistics,
     tilt,
 )
 from dp_release.norm_noise import Body, Noise
+from dp_release.rate import RATE
 
 # A thousand times the relative error of a pure epsilon in floating point.
 CLOSE = Fraction(1, 10**12)
@@ -57,6 +61,8 @@ PURE_SHARES = (
 MIXED_SHARES = (0.02, 0.05, 0.1, 0.15, 0.25, 0.4)  # of mu^2
 FEW = 12  # numbers, with fewer of which a box's tilt is quieter than the l2 one
 POINTS = 96  # of the l2 tilt's profile
+OFFSETS = BY_RULE, PAID, NONE = "rule", "paid", "none"
+DEARER, WIDER = 0.002, 1.06  # what a class rate may cost, by `with_offset`
 NO_WIDER = 1.02  # a pure table is taken if its intervals are at most this much wider
 # In deviations of the noise on a Hessian's trace: below the first, a table of classes has no intervals;
 # the second is for a lower bound on the mean of l''.
@@ -196,13 +202,18 @@ class Plan(NamedTuple):
             else f"discrete Gaussian noise of standard deviation {float(each.deviation):.6g} on the {part}"
             for part, each in self.noises.items()
         ]
+        around = ""
+        if RATE in self.noises:
+            around = (
+                "; the rate is of class 1, is released first, and its log odds are in all scores"
+            )
         reason = (
             f"by public bounds every row lies in a {within}; tilt with a density of "
             f"exp(-N(b)/s), N its norm, of which a row's slopes move the exponent by at most "
             f"{float(m):.6g}; n lambda = {problem.n * problem.lam:.6g} beside the sum of the losses; "
             f"weights with a gradient norm of at most {self.tolerance:.3g} in exact arithmetic, which are "
-            f"found on every data set; {', '.join(parts)}; all rounding is paid for, and tilts of a "
-            f"probability below 1e-26, for which no weights may be found, "
+            f"found on every data set; {', '.join(parts)}{around}; all rounding is paid for, and tilts of "
+            f"a probability below 1e-26, for which no weights may be found, "
         )
         if self.gaussian:
             reason += f"with a distance of {float(self.variation):.1g} in total variation"
@@ -321,7 +332,9 @@ def _check(n, body, epsilon):
         raise Refused(f"a release needs rows, and epsilon in (0, 50], not {n} and {epsilon}")
 
 
-def _made(n, body, u, loss, epsilon, delta, certain, matrices, radius=20.0, given=None):
+def _made(
+    n, body, u, loss, epsilon, delta, certain, matrices, radius=20.0, given=None, offset=False
+):
     """The `Plan` whose parts that are not Gaussian cost `certain`, all but for `given` noises.
 
     matrices: part -> its share of epsilon, released by norms. given: (problem, longest) -> noises of
@@ -329,7 +342,13 @@ def _made(n, body, u, loss, epsilon, delta, certain, matrices, radius=20.0, give
     """
     loss, u, certain = losses.get(loss), Fraction(u), Fraction(certain)
     kappa, d = loss.kappa, body.count
-    left = certain - sum(map(Fraction, matrices.values()))
+    first = _rate(loss, epsilon, offset)
+    left = (
+        certain - sum(map(Fraction, matrices.values())) - sum(each.paid for each in first.values())
+    )
+    if not left > 0:
+        raise Refused("the shares leave nothing for the tilt: make them smaller")
+    most = max((rate.largest(each, n) for each in first.values()), default=0.0)
     usual, free = (4, 4) if loss.residual else (3, 2)
 
     def tilted(spent):
@@ -343,7 +362,7 @@ def _made(n, body, u, loss, epsilon, delta, certain, matrices, radius=20.0, give
         if not m > 0:
             raise Refused(f"at n lambda = {n * lam:.3g} no tilt is private: give a larger epsilon")
         made = norm_noise.tilt(Fraction(kappa) * u / (Fraction(m) * LESS), body)
-        return tilt.Problem(n, d, lam, loss, lattice.above(made.reach / n)), made
+        return tilt.Problem(n, d, lam, loss, lattice.above(made.reach / n), most), made
 
     part = Fraction(1, 1000)
     for _ in range(3):  # the tolerance hardly depends on the tilt's part
@@ -357,8 +376,8 @@ def _made(n, body, u, loss, epsilon, delta, certain, matrices, radius=20.0, give
             )
     problem, made = tilted(left * (1 - part) * LESS)
     tolerance = tilt.effort(problem).least
-    noises = {"weights": norm_noise.output(problem, made.noise, tolerance, left * part * LESS)}
-    longest = _longest(problem, noises["weights"])
+    output = norm_noise.output(problem, made.noise, tolerance, left * part * LESS)
+    noises, longest = first | {"weights": output}, _longest(problem, output)
     which = entries(body, pure=given is None)
     if matrices and which.body.count > norm_noise.MOST:
         raise Refused(
@@ -372,6 +391,15 @@ def _made(n, body, u, loss, epsilon, delta, certain, matrices, radius=20.0, give
     plan = Plan(problem, epsilon, delta, tolerance, made, noises, longest, body, u, which)
     _check_plan(plan)
     return plan
+
+
+def _rate(loss, epsilon, offset):
+    """The first noise of theorem 5, if there is an offset."""
+    if not offset:
+        return {}
+    if loss.residual:
+        raise Refused("an offset is for two classes")
+    return {RATE: rate.noise(Fraction(epsilon) * Fraction(SHARE) * LESS)}
 
 
 def _by_norm(kind, problem, which, u, epsilon, longest):
@@ -438,6 +466,7 @@ def pure_table(
     loss: losses.Loss = "logistic",
     robust: bool = False,
     share: float | None = None,
+    offset: bool = False,
 ) -> Plan:
     """A plan that releases weights and the statistics for intervals, with delta = 0.
 
@@ -450,7 +479,7 @@ def pure_table(
     def at(share):
         spent = Fraction(epsilon) * LESS
         matrices = dict.fromkeys(kinds, spent * Fraction(share) * LESS)
-        return _made(n, body, u, loss, epsilon, 0.0, spent, matrices)
+        return _made(n, body, u, loss, epsilon, 0.0, spent, matrices, offset=offset)
 
     return _narrowest(at, _shares(share, PURE_SHARES, kinds, "epsilon"))
 
@@ -465,6 +494,7 @@ def mixed_table(
     loss: losses.Loss = "logistic",
     robust: bool = False,
     share: float | None = None,
+    offset: bool = False,
 ) -> Plan:
     """A plan with a tilt by a norm, and Gaussian statistics for intervals.
 
@@ -486,13 +516,13 @@ def mixed_table(
         def given(problem, longest):
             return _gaussian(kinds, counts, mu, problem, longest)
 
-        return _made(n, body, u, loss, epsilon, delta, certain, {}, given=given)
+        return _made(n, body, u, loss, epsilon, delta, certain, {}, given=given, offset=offset)
 
     shares = _shares(share, MIXED_SHARES, kinds, "mu^2")
     made = _narrowest(at, shares)
     if len(body.singles) < FEW or _beyond(body, epsilon):
         return made
-    other = _ball_table(n, body, u, epsilon, delta, loss, kinds, counts, shares)
+    other = _ball_table(n, body, u, epsilon, delta, loss, kinds, counts, shares, offset)
     return min(made, other, key=predicted)
 
 
@@ -501,7 +531,7 @@ def _beyond(body, epsilon):
     return body.count > 1000 or 4 * epsilon > l2.LARGEST
 
 
-def _ball_table(n, body, u, epsilon, delta, loss, kinds, counts, shares):
+def _ball_table(n, body, u, epsilon, delta, loss, kinds, counts, shares, offset):
     """The mixed table with an l2 tilt, at the share with the smallest predicted widths.
 
     The additive mechanism's profile decides on the share and where the search for the scale begins.
@@ -509,17 +539,20 @@ def _ball_table(n, body, u, epsilon, delta, loss, kinds, counts, shares):
     loss, d = losses.get(loss), body.count
     left = models.delta_left(epsilon, delta, sum(counts), lattice.BITS) * (1 - 1e-9)
     whole, usual = gaussian_mu(epsilon, left), 4 if loss.residual else 3
+    first = _rate(loss, epsilon, offset)
+    most = max((rate.largest(each, n) for each in first.values()), default=0.0)
+    others = float(epsilon - sum(each.paid for each in first.values()))  # but for the rate
 
     def made(m, mu):
         """The plan whose tilt has this m."""
         rms = loss.kappa / m * math.sqrt(d * (d + 1))
         lam = max(usual / epsilon, rms / 20) / n
         tilted = norm_noise.tilt(Fraction(loss.kappa) / (Fraction(m) * LESS), body, "l2")
-        problem = tilt.Problem(n, d, lam, loss, lattice.above(tilted.reach / n))
+        problem = tilt.Problem(n, d, lam, loss, lattice.above(tilted.reach / n), most)
         tolerance = tilt.effort(problem).least
         part = Fraction(Tilted.share(n, d, lam, 1.0, loss, tolerance))
         spent = Fraction(epsilon) * min(part, Fraction(1, 2))
-        noises = {"weights": norm_noise.output(problem, tilted.noise, tolerance, spent)}
+        noises = first | {"weights": norm_noise.output(problem, tilted.noise, tolerance, spent)}
         longest, which = _longest(problem, noises["weights"]), entries(body, pure=False)
         noises |= _gaussian(kinds, counts, mu, problem, longest)
         return Plan(
@@ -533,9 +566,9 @@ def _ball_table(n, body, u, epsilon, delta, loss, kinds, counts, shares):
         def over(m):
             grid = np.linspace(m / 24, 2 * m, 48)
             profile = Curve(np.vectorize(lambda e: l2.delta(e, 2 * m, d), otypes=[float]))
-            return math.log(float(with_chords([profile], mu, grid).delta(epsilon)) / left)
+            return math.log(float(with_chords([profile], mu, grid).delta(others)) / left)
 
-        high = 1 / (2 * l2.scale(d, epsilon, left))
+        high = 1 / (2 * l2.scale(d, others, left))
         low = high / 2
         while over(low) > 0:
             low /= 2
@@ -618,6 +651,38 @@ def predicted(plan: Plan) -> float:
     return float(np.exp(np.log(np.einsum("ki,ij,kj->k", T, made.covariance, T)).mean() / 2))
 
 
+def noise_loss(plan: Plan) -> float:
+    """The mean loss that a tilt adds to second order, for the public design of `predicted`."""
+    problem, body = plan.problem, plan.body
+    H = TYPICAL[problem.loss.name][0] * contrasts.design(body, float(plan.u))
+    K = np.linalg.inv(H + problem.lam * np.eye(body.count))
+    return float(plan.tilt.noise.variances @ np.diagonal(K @ H @ K) / (2 * problem.n**2))
+
+
+def with_offset(made: Callable[[bool], Plan], offset: str) -> Plan:
+    """The plan with a class rate or without, as stated or by the public rule.
+
+    made: from whether there is an offset to a plan. offset: one of `OFFSETS`. By the rule, two classes have
+    a rate if this costs little where no class is rare: if it adds at most `DEARER` to the loss of weights
+    alone, or makes a table's intervals wider by at most the factor `WIDER`, by forecasts from public
+    numbers. Where a class is rare, it saves much more.
+    """
+    if offset != BY_RULE:
+        return made(offset == PAID)
+    plain = made(False)
+    if plain.problem.loss.residual:
+        return plain
+    try:
+        paid = made(True)
+    except Refused:
+        return plain
+    if statistics.HESSIAN in plain.noises:
+        little = predicted(paid) <= WIDER * predicted(plain)
+    else:
+        little = noise_loss(paid) <= DEARER + noise_loss(plain)
+    return paid if little else plain
+
+
 class Choice(NamedTuple):
     """The plan that the public rule chooses, and why."""
 
@@ -633,14 +698,25 @@ def table(
     delta: float,
     loss: losses.Loss = "logistic",
     robust: bool = False,
+    offset: str = NONE,
 ) -> Choice:
-    """The pure table, unless a delta makes intervals narrower by more than `NO_WIDER`."""
+    """The pure table, unless a delta makes intervals narrower by more than `NO_WIDER`.
+
+    offset: as for `with_offset`.
+    """
     pure, refused = None, ""
+
+    def pure_one(first):
+        return pure_table(n, body, u, epsilon, loss, robust, offset=first)
+
+    def mixed_one(first):
+        return mixed_table(n, body, u, epsilon, delta, loss, robust, offset=first)
+
     try:
-        pure = pure_table(n, body, u, epsilon, loss, robust)
+        pure = with_offset(pure_one, offset)
     except Refused as error:
         refused = str(error)
-    mixed = mixed_table(n, body, u, epsilon, delta, loss, robust)
+    mixed = with_offset(mixed_one, offset)
     if pure is None:
         return Choice(mixed, f"The law is mixed, as no pure table is possible: {refused}.")
     ratio = predicted(pure) / predicted(mixed)

@@ -5,6 +5,12 @@ directions of weights change no score (`dp_release.contrasts`), so all is comput
 rows, in coordinates in which the Hessian's noise is at most as large in every direction as an isotropic
 noise of standard deviation `deviation` on its diagonal. `linearise`'s thresholds are in units of this.
 
+THE RIDGE'S BIAS. The estimate adds `added`, the bias to first order, with the Hessian at the released
+weights. With a rare class, the ridge draws the intercept to where l'' is larger, so `added` is too small.
+If log l'' changes by x on the way to the estimate, the Hessian there makes it e^x times as large, which
+differs by about x times `added`. So `linearised` adds to the covariance the square of `added` times the
+mean of x^2, which is `logistic_change`. (With an offset, `added` is small.)
+
 THE TAILS. A coefficient's error is about normal but for the tilt's part a.b/n. Rather than with normal
 quantiles, intervals are made with those of a normal law with the random variance (1 - q) + q V, where q is
 the tilt's part of the variance, V ~ Gamma(3/k, k/3) has the mean 1, and k is the excess kurtosis of a.b
@@ -202,6 +208,7 @@ def linearised(
     if level is not None:
         moved = float(logistic_change(H[None], U[None], np.array([level]))[0])
         covariance = covariance * (1 + min(CURVED * moved, 1.0))
+        covariance = covariance + np.outer(added, added) * min(moved, 1.0)
         unresolved = unresolved if moved < 1 else covariance
     gains = to @ inverse @ to.T / n
     if level is not None:

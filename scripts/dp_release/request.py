@@ -58,14 +58,16 @@ SHARES = ("output", "covariance", "radius")
 ALONE = "knorm_objective_perturbation"  # weights with delta 0
 GAUSSIAN, PURE, MIXED, RULE = "gaussian", "pure", "mixed", "rule"
 METHODS = {
-    "noise_aware_logistic": Method(models.noise_aware_logistic, False, ("robust", *SHARES), True),
+    "noise_aware_logistic": Method(
+        models.noise_aware_logistic, False, ("robust", "offset", *SHARES), True
+    ),
     "noise_aware_log_cosh": Method(
         models.noise_aware_log_cosh, True, ("robust", "tau", *SHARES), True
     ),
     "gaussian_objective_perturbation": Method(
         _weights_alone, None, ("tau", "output", "radius"), True
     ),
-    ALONE: Method(None, None, ("tau",)),
+    ALONE: Method(None, None, ("tau", "offset")),
 }
 TABLES = (GAUSSIAN, PURE, MIXED, RULE)
 LAWS = {  # of the noise that a method may have, first its own
@@ -224,6 +226,8 @@ class Request(NamedTuple):
             )
         self._check_method()
         self._check_law()
+        if schema.numbers and self.options.get("offset") == norm_models.PAID:
+            raise Refused("the option 'offset' is for two classes: leave it out")
         if persons is not None and persons.slots != self.rows:
             raise Refused("rows are people times most")
         bounds.check(schema)
@@ -261,6 +265,8 @@ class Request(NamedTuple):
         if self.law not in laws:
             raise Refused(f"{self.method} has the law {' or '.join(laws)}, not {self.law!r}")
         if self.law == GAUSSIAN:
+            if "offset" in self.options:
+                raise Refused(f"the option 'offset' is not for the law {GAUSSIAN}: leave it out")
             return
         if self.person is not None:
             raise Refused(
@@ -357,18 +363,22 @@ class Request(NamedTuple):
 
     def _choice(self, schema, n):
         loss = losses.LogCosh(self.options.get("tau", 0.25)) if schema.numbers else "logistic"
+        offset = self.options.get("offset", norm_models.BY_RULE)
         body, u = contrasts.body(schema), Fraction(schema.each, rows.ONE)
         robust = self.options.get("robust", schema.numbers)
         about = n, body, u, self.epsilon
-        try:
+
+        def made(first):
             if self.method == ALONE:
-                return norm_models.Choice(norm_models.weights_alone(*about, loss), "")
+                return norm_models.weights_alone(*about, loss, offset=first)
             if self.law == PURE:
-                return norm_models.Choice(norm_models.pure_table(*about, loss, robust), "")
-            if self.law == MIXED:
-                made = norm_models.mixed_table(*about, self.delta, loss, robust)
-                return norm_models.Choice(made, "")
-            return norm_models.table(*about, self.delta, loss, robust)
+                return norm_models.pure_table(*about, loss, robust, offset=first)
+            return norm_models.mixed_table(*about, self.delta, loss, robust, offset=first)
+
+        try:
+            if self.law == RULE:
+                return norm_models.table(*about, self.delta, loss, robust, offset)
+            return norm_models.Choice(norm_models.with_offset(made, offset), "")
         except (TypeError, ValueError, ArithmeticError) as error:
             raise Refused(f"{self.method}: {error}") from None
 
@@ -402,6 +412,10 @@ class Request(NamedTuple):
 
 
 def _check_option(key, value):
+    if key == "offset":
+        if value not in norm_models.OFFSETS:
+            raise Refused(f"the option 'offset' is {', '.join(norm_models.OFFSETS)}, not {value!r}")
+        return
     if key not in RANGES:
         if not isinstance(value, bool):
             raise Refused(f"the option {key!r} is true or false, not {value!r}")

@@ -18,11 +18,12 @@ Rounding, with u = 2^-53 and the point p: a score's error is u |p.x| plus neglig
 (`tilt.gradient`). The error of a record's weight l'' or a^2 is then less than 25 u. (The weight is
 quadratic in the slope, so the slope's ten roundings count twice, and so does the score's error times |z
 l'''| < 1.) For log-cosh, the rounding of y and the score adds at most 2 u (0.77/tau) to this error, since
-|l'''| <= 0.77/tau. (Logistic loss: |l'''| <= 0.1.) The sum has n/2^11 blocks of 2^11 rows, and the products
+|l'''| <= 0.77/tau. (Logistic loss: |l'''| <= 0.1, which with an offset also bounds the effect of the first
+rounding of a score, up to u O; see `tilt`.) The sum has n/2^11 blocks of 2^11 rows, and the products
 and sqrt(2) are rounded five times. Let A = c for the Hessian, otherwise 1. So, under P1 and P2, in any
 order of summation, the computed sum over n records differs from the exact one in Frobenius norm by at most
 
-    rho = 1.02 n u (3 (1 + (d+2) sqrt(d) 2^-32 ||p||) max(1, 0.77/tau) + 30 + (2^11 + n/2^11 + 10) A) +
+    rho = 1.02 n u (3 (1 + (d+2) sqrt(d) 2^-32 ||p|| + O) max(1, 0.77/tau) + 30 + (2^11 + n/2^11 + 10) A) +
     1e-290.
 """
 
@@ -57,7 +58,7 @@ def rounding(kind: str, problem: Problem, longest: float) -> float:
     n, low = problem.n, problem.low(longest)
     bend = max(1.0, 0.77 / getattr(problem.loss, "tau", 1.0))
     size = problem.loss.c if kind == HESSIAN else 1.0
-    total = 3 * (1 + low) * bend + 30 + (BLOCK + n / BLOCK + 10) * size
+    total = 3 * (1 + low + problem.most) * bend + 30 + (BLOCK + n / BLOCK + 10) * size
     return 1.02 * n * U * total + 1e-290
 
 
@@ -75,11 +76,12 @@ def sums(
     point: np.ndarray,
     shares: np.ndarray | None = None,
     entries: Callable | None = None,
+    offset: float = 0.0,
 ) -> dict[str, np.ndarray]:
     """Each kind's sum at the point (d,), as a vector. X: (n, d), multiples of 2^-20.
 
     shares: weights (n,) of rows, or None. They are rounded into a record's weight once, within its 30 u.
-    entries: what makes a vector of a matrix or a number, None for `vector`.
+    entries: what makes a vector of a matrix or a number, None for `vector`. offset: of all scores.
     """
     hi, lo = split(point)
     both, d = np.stack([hi, lo], axis=1), problem.d
@@ -87,7 +89,7 @@ def sums(
     for rows in slices(problem.n, BLOCK):
         block = X[rows].astype(float)
         scores = block @ both
-        scores = scores[:, 0] + scores[:, 1]
+        scores = scores[:, 0] + scores[:, 1] + offset
         for kind in kinds:
             weight = _weights(kind, problem.loss, scores, y[rows])
             if shares is not None:

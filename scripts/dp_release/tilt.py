@@ -48,6 +48,11 @@ of the true gradient. This bound does not grow with n. (X lo and the remainders 
 P3. 1e-290 covers subnormal results.) `math.hypot` computes norms. A point with the evaluated gradient g is
 certified if ||g|| (1 + 1e-12) + rho(||w||) <= tau.
 
+AN OFFSET o, |o| <= O, of all scores (`dp_release.rate`; logistic loss alone) is added to X hi + X lo with
+one more rounding. The first rounding is then up to u (|z| + O), the second up to u |z|. As |z| l'' <= 0.3,
+both stay within the 12 u, but for c u O: rho(t) has 1 + O in place of the 1 in brackets. A row's loss at
+w = 0 is at most l(-O), which takes the place of l(0) in lemma 3.
+
 LEMMA 3 (descent reaches a certificate). Let m = ceil(sqrt((c + lam)/lam)), L = lam m^2, theta = 1/m, and
 g(y) a gradient with an error of at most rho. From x = v = 0, repeat
 
@@ -83,6 +88,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dp import losses
+from dp.offset import Offset
 from dp.rows import slices
 from dp.solvers.newton import minimise
 from dp_privacy.errors import Refused
@@ -99,18 +105,20 @@ REACH = Fraction(10_954_452, 10**6)  # above sqrt(120): see `dp.noise.gaussian_r
 
 
 class Problem(NamedTuple):
-    """The public part of an objective. pull: T/n >= ||B||/n."""
+    """The public part of an objective. pull: T/n >= ||B||/n. most: O, 0 without an offset."""
 
     n: int
     d: int
     lam: float
     loss: losses.MarginLoss
     pull: float = 0.0
+    most: float = 0.0
 
     @property
     def longest(self) -> float:
         """W >= ||minimiser||, rounded up."""
-        inner = math.sqrt(2 * self.lam * self.loss.at_zero())
+        at_zero = float(self.loss.value(-self.most)) if self.most else self.loss.at_zero()
+        inner = math.sqrt(2 * self.lam * at_zero)
         return (2 * self.pull + inner) / self.lam * (1 + 1e-9)
 
     def low(self, size: float) -> float:
@@ -120,7 +128,7 @@ class Problem(NamedTuple):
     def rounding(self, size: float) -> float:
         """rho(size) of the module docstring."""
         kappa, c, low = self.loss.kappa, self.loss.c, self.low(size)
-        total = 20 * kappa + 2 * c * (1 + low) + 6 * self.lam * size + 5 * self.pull
+        total = 20 * kappa + 2 * c * (1 + low + self.most) + 6 * self.lam * size + 5 * self.pull
         return 1.02 * U * total + 1e-290
 
 
@@ -180,16 +188,17 @@ def gradient(
     lo: np.ndarray,
     pull: np.ndarray,
     shares: np.ndarray | None = None,
+    offset: float = 0.0,
 ) -> np.ndarray:
     """The gradient at hi + lo, up to `Problem.rounding`.
 
-    pull: B/n. shares: weights (n,) of rows, or None.
+    pull: B/n. shares: weights (n,) of rows, or None. offset: of all scores.
     """
     point, parts = np.stack([hi, lo], axis=1), []
     for rows in slices(problem.n, BLOCK):
         block = X[rows].astype(float)
         scores = block @ point
-        slope = unit_slopes(problem.loss, scores[:, 0] + scores[:, 1], y[rows])
+        slope = unit_slopes(problem.loss, scores[:, 0] + scores[:, 1] + offset, y[rows])
         if shares is not None:
             slope = slope * shares[rows]
         first = np.rint(slope * 2.0**21) * 2.0**-21
@@ -214,8 +223,12 @@ def descend(
     tolerance: float,
     start: np.ndarray | None = None,
     shares: np.ndarray | None = None,
+    offset: float = 0.0,
 ) -> tuple[np.ndarray, np.ndarray, int]:
-    """(hi, lo, steps) of a certified point, by lemma 3. start: None for 0. shares: as for `gradient`."""
+    """(hi, lo, steps) of a certified point, by lemma 3.
+
+    start: None for 0. shares, offset: as for `gradient`.
+    """
     m, limit, _ = effort(problem)
     lam = Fraction(problem.lam)
     # g over/under is the step g/L in units of 2^-FIXED, if g is in units of 2^-(FIXED + 64).
@@ -225,12 +238,12 @@ def descend(
     for step in range(limit + 1):
         if step % EVERY == 0 or step == limit:
             hi, lo, size = _floats(x)
-            g = gradient(problem, X, y, hi, lo, pull, shares)
+            g = gradient(problem, X, y, hi, lo, pull, shares, offset)
             if certified(problem, g, size, tolerance):
                 return hi, lo, step
         ahead = (m * x + v) // (m + 1)
         hi, lo, _ = _floats(ahead)
-        g = _fixed(gradient(problem, X, y, hi, lo, pull, shares), FIXED + 64)
+        g = _fixed(gradient(problem, X, y, hi, lo, pull, shares, offset), FIXED + 64)
         g = g * over // under
         x, v = ahead - g, ((m - 1) * v + ahead) // m - m * g
     raise RuntimeError("no certificate after the proven number of steps: P1 to P4 do not hold here")
@@ -254,29 +267,36 @@ def minimiser(
     tilt: np.ndarray,
     tolerance: float,
     shares: np.ndarray | None = None,
+    offset: float = 0.0,
 ) -> list[Fraction]:
     """A point with a gradient norm of at most `tolerance` on any rows, by Newton's method or descent.
 
-    tilt: B. If ||B|| exceeds n `problem.pull` (probability at most beta), this function may fail. shares:
-    as for `gradient`.
+    tilt: B. If ||B|| exceeds n `problem.pull` (probability at most beta), this function may fail. shares,
+    offset: as for `gradient`; |offset| <= `problem.most`, and no shares with an offset.
     """
+    if abs(offset) > problem.most:
+        raise ValueError("the offset is larger than its public bound")
     pull, labels = tilt / problem.n, y
     if not problem.loss.residual:
         labels = np.where(y == 0, 1, y)  # rows with the label 0 are zeros, so any label will do
     if shares is None:
-        settings = {"linear": tilt, "loss": problem.loss, "tolerance": tolerance / 2}
-        weights = _solved(minimise, X, labels, problem.lam, **settings)
+        loss, points, targets = problem.loss, X, labels
+        if problem.most:
+            loss = Offset(problem.loss, problem.most)
+            points, targets = loss.rows(X, labels), loss.targets(labels, offset)
+        settings = {"linear": tilt, "loss": loss, "tolerance": tolerance / 2}
+        weights = _solved(minimise, points, targets, problem.lam, **settings)
     else:
         weights = _solved(_newton, problem, X, labels, pull, tolerance / 2, shares)
     start, size = None, math.hypot(*weights[0])
     if math.isfinite(size):
         hi, lo = split(weights[0])
-        g = gradient(problem, X, y, hi, lo, pull, shares)
+        g = gradient(problem, X, y, hi, lo, pull, shares, offset)
         if certified(problem, g, size, tolerance):
             return _exact(hi, lo)
         norm = math.hypot(*g) + problem.rounding(size)
         start = weights[0] if norm <= problem.lam * problem.longest else None
-    return _exact(*descend(problem, X, y, pull, tolerance, start, shares)[:2])
+    return _exact(*descend(problem, X, y, pull, tolerance, start, shares, offset)[:2])
 
 
 def _newton(problem, X, y, pull, tolerance, shares):

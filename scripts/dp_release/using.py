@@ -36,7 +36,7 @@ def design(model: files.Model, records: Sequence[Sequence[bytes] | None]) -> np.
 
 def scores(model: files.Model, X: np.ndarray) -> np.ndarray:
     """Log odds of the second class, or numbers in the target's own units, (n,). X: from `design`."""
-    linear = X @ model.weights
+    linear = X @ model.weights + model.offset
     if model.target is None:
         return linear
     low, high = model.target

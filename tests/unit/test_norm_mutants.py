@@ -3,9 +3,10 @@
 import pytest
 import test_norm_draws as found_in_draws
 import test_norm_models as found
+import test_norm_rate as found_of_rates
 
 from dp_privacy.profiles import gaussian_profile
-from dp_release import contrasts, norm_draws, norm_models, norm_noise
+from dp_release import contrasts, lattice, models, norm_draws, norm_models, norm_noise, rate, tilt
 
 
 def check_law():
@@ -85,6 +86,51 @@ def map_1(_):
     return lambda schema: schema
 
 
+def twice_the_rate(noise):
+    return lambda epsilon: noise(2 * epsilon)
+
+
+def labels_twice(total):
+    return lambda y: 2 * total(y)
+
+
+def exact_rate(released):
+    def mixed(values, noise, stream):
+        if noise.count == 1:
+            return lattice.nearest(values, noise.step)
+        return released(values, noise, stream)
+
+    return mixed
+
+
+def half_of_it(offset):
+    return lambda released, made, n: offset(released, made, n) / 2
+
+
+def nothing_first(_):
+    return lambda loss, epsilon, offset: {}
+
+
+def without_offset(minimiser):
+    return lambda problem, X, y, b, tolerance, shares, offset: minimiser(
+        problem, X, y, b, tolerance, shares
+    )
+
+
+def one_stream(Stream):
+    return lambda key, part: Stream(key, "all")
+
+
+def check_spending():
+    found_of_rates.test_plans_with_a_rate_keep_their_guarantee_and_spend_it("pure", 1.0)
+
+
+def ignoring_offset(gradient):
+    return lambda problem, X, y, hi, lo, pull, shares=None, offset=0.0: gradient(
+        problem, X, y, hi, lo, pull, shares
+    )
+
+
 # Name -> module, name, function from the original to its replacement, and the check that must then fail.
 MUTANTS = {
     "every k kept": (norm_draws, "kept", every_k, check_box),
@@ -110,6 +156,23 @@ MUTANTS = {
         *(norm_models, "pure_and_gaussian"),
         *(gaussian_for_nothing, check_composition),
     ),
+    "the rate's noise halved": (rate, "noise", twice_the_rate, found_of_rates.check_totals),
+    "a label moves the rate twice": (rate, "total", labels_twice, found_of_rates.check_totals),
+    "the exact rate": (lattice, "released", exact_rate, found_of_rates.check_parts),
+    "the offset left out of the solver": (
+        *(tilt, "minimiser"),
+        *(without_offset, found_of_rates.check_parts),
+    ),
+    "another offset than the released one": (
+        *(rate, "offset"),
+        *(half_of_it, found_of_rates.check_parts),
+    ),
+    "one stream for all parts": (models, "Stream", one_stream, found_of_rates.check_parts),
+    "no rate, though it is planned": (norm_models, "_rate", nothing_first, check_spending),
+    "certificates without the offset": (
+        *(tilt, "gradient"),
+        *(ignoring_offset, found_of_rates.check_certificates),
+    ),
     "rows of map 1": (contrasts, "all_levels", map_1, found.test_rows_of_map_2_by_hand),
 }
 
@@ -120,6 +183,6 @@ def test_a_fault_is_found(name):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, attribute, fault(getattr(module, attribute)))
         norm_models.pure_table.cache_clear(), norm_models.mixed_table.cache_clear()
-        with pytest.raises((AssertionError, ValueError, RuntimeError)):
+        with pytest.raises((AssertionError, ValueError, RuntimeError, KeyError, StopIteration)):
             check()
     norm_models.pure_table.cache_clear(), norm_models.mixed_table.cache_clear()

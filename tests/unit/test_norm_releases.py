@@ -39,6 +39,7 @@ LAWS = {
     "mixed": {"law": "mixed", "delta": 1e-6},
     "rule": {"law": "rule", "delta": 1e-6},
     "weights": {"method": ALONE},
+    "without": {"law": "pure", "options": {"offset": "none"}},
 }
 TRUE = {"age": 0.03, "sex=m": 0.6, "ward=a": -0.7, "ward=c": 0.4, "constant": -1.5}
 
@@ -89,15 +90,17 @@ def test_a_release_is_made_once_and_costs_what_it_says(made, law):
     delta = Fraction(1, 10**6) if law == "mixed" else 0
     assert (spent.epsilon, spent.delta) == (4, delta) == asked.cost
     document = json.loads(content)
-    assert document["format"] == files.LEVELS
+    assert document["format"] == (files.LEVELS if law == "without" else files.OFFSET)
     assert (document["guarantee"]["epsilon"], document["guarantee"]["delta"]) == (4, float(delta))
     for part in document["parts"].values():
         assert all(type(each) is int for each in part["integers"])
     laws = {part: each.get("law") for part, each in document["parts"].items()}
-    if law == "weights":
-        assert laws == {"weights": "hull"} and document["table"] is None
-    else:
-        assert laws == {"weights": "hull", "hessian": None if law == "mixed" else "hull"}
+    first = [] if law == "without" else ["rate"]
+    assert list(laws) == [*first, "weights", "hessian"][: len(first) + 2 - (law == "weights")]
+    assert (document["table"] is None) == (law == "weights")
+    assert {part for part, each in laws.items() if each is None} == (
+        {"hessian"} if law == "mixed" else set()
+    )
     # Two categories: within a block, entries of the Hessian off its diagonal are 0 and not released.
     if law != "weights":
         assert len(document["parts"]["hessian"]["integers"]) == 6 * 7 // 2 - 1 - 3
@@ -131,6 +134,29 @@ def test_estimates_are_near_the_truth_and_predictions_agree(made, law):
     found = [float(line[1]) for line in told[1:4]]
     assert found == pytest.approx(1 / (1 + np.exp(-np.array(scores))), abs=1e-4)
     assert told[4] == ("", "")
+
+
+def test_a_model_and_its_card_have_the_rate(made):
+    document = json.loads(made("pure")[2])
+    counted = sum(line.endswith(b"yes") for line in DATA.splitlines())
+    part = document["parts"]["rate"]
+    noisy = part["integers"][0] * 2.0 ** part["step"]
+    assert abs(noisy - counted) < 60 and abs(noisy - counted) > 1e-6
+    rate = 1 / (1 + np.exp(-document["offset"]))
+    assert rate == pytest.approx(noisy / N, abs=1e-3)
+    said = card.card(document)
+    assert "The first part of the release is the number of rows of yes, with noise" in said
+    assert f"The log odds of this share, {document['offset']:.4g}, are part of every score" in said
+    assert "noise of a norm's law on the rate, for 0.4 of epsilon" in said
+    assert "first part" not in card.card(json.loads(made("without")[2]))
+    model = files.parse(made("pure")[2])
+    moved = json.dumps(document | {"offset": document["offset"] + 1}).encode()
+    row = b"age,sex,ward\n50,f,a\n"
+    odds = []
+    for each in (made("pure")[2], moved):
+        p = float(list(of_file(files.parse(each), row))[1][1])
+        odds.append(np.log(p / (1 - p)))
+    assert odds[1] - odds[0] == pytest.approx(1, abs=1e-5) and model.offset == document["offset"]
 
 
 def test_a_card_says_what_a_delta_of_0_means(made):
@@ -167,7 +193,8 @@ def test_models_that_were_changed_are_no_models(made):
     for change in (
         {"weight_columns": document["columns"]},
         {"format": files.FORMAT},
-        {"format": "dp-release 3"},
+        {"format": "dp-release 4"},
+        {"offset": None},
         {"weights": document["weights"][:-1]},
     ):
         with pytest.raises(Refused, match="not the model of a release"):
@@ -223,6 +250,9 @@ def test_a_finished_release_of_today_is_never_drawn_again(tmp_path, monkeypatch)
         ({"law": "mixed", "delta": 0}, "delta must be a positive number"),
         ({"law": "pure", "options": {"covariance": 0.2}}, "'covariance' is for the law gaussian"),
         ({"method": ALONE, "options": {"robust": True}}, "takes no option 'robust'"),
+        ({"delta": 1e-6, "options": {"offset": "paid"}}, "'offset' is not for the law gaussian"),
+        ({"law": "pure", "options": {"offset": "free"}}, "is rule, paid, none, not 'free'"),
+        ({"law": "pure", "options": {"offset": True}}, "is rule, paid, none, not True"),
     ],
 )
 def test_refusals(change, message):
@@ -303,7 +333,7 @@ def test_the_public_rule_is_the_requests(monkeypatch):
     asked = request("rule")
     chosen = norm_models.table(
         *(N, norm_models.Body(6, ((1, 2), (3, 4, 5))), Fraction(asked.read_as().each, rows.ONE)),
-        *(4.0, 1e-6),
+        *(4.0, 1e-6, "logistic", False, "rule"),
     )
     assert asked.plan() == chosen.plan and asked.why() == chosen.why
     assert asked.cost == (4, Fraction(str(chosen.plan.delta)))
@@ -348,6 +378,9 @@ def test_forecasts_show_every_product_before_anything_is_spent():
     said = compared(asked, study, draws=9)
     assert [line.partition(":")[0] for line in said[1:4]] == ["`law"] * 3
     assert "no delta" in said[2] and "widths: age" in said[2] and "delta 1e-06" in said[3]
+    assert ["the class rate first" in line for line in said[1:5]] == [False, True, True, True]
+    pure = asked._replace(law="pure", delta=0.0, options={"offset": "none"})
+    assert not any("class rate" in line for line in compared(pure, study, draws=9)[1:5])
     assert "no intervals" in said[4] and said[5].startswith("The rule (`law: rule`): The law is")
     widths = {law: outlook(request(law), study, 12).widths for law in ("pure", "mixed")}
     today = outlook(asked, study, 12).widths

@@ -85,7 +85,9 @@ class ReleaseRequest(Section):
     intervals than `gaussian`, above all with categories. `knorm_objective_perturbation` is `pure`."""
     options: dict[str, Any] = {}
     """Options of the method: `robust`, `tau` and, for the law `gaussian`, `radius`, `output`, `covariance`.
-    A rule gives lambda."""
+    For two classes under another law, `offset: paid` spends a tenth of epsilon on the class rate first,
+    which a rare class needs; `none` does not, and `rule`, the default, decides by public numbers. A rule
+    gives lambda."""
     reference: dict[str, Cell] = {}
     """Column -> the level with which its other levels are compared; by default, the first one listed."""
     negative: Maybe[str | Number | Annotated[list[Cell], Len(1)]] = None

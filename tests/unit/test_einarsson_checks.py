@@ -3,10 +3,12 @@ import pandas as pd
 import pytest
 
 from checks.results import Missing, Results
-from configured import entry
+from configured import configured, entry
 from dp.mechanisms import MECHANISMS
 from dp.seeds import generator
-from sources.einarsson_2018.checks import lambda_falls_with_size, steps_cost_more
+from sources.einarsson_2018 import noise_law as law
+from sources.einarsson_2018.checks import lambda_falls_with_size, noise_law, steps_cost_more
+from study import facts
 from study.configuration import titles
 from study.configuration.experiment import Experiment
 
@@ -87,3 +89,49 @@ def test_a_title_names_its_data():
     shown = entry(title="On {data}", datasets=["a", "b", "c_d"])
     actual = titles.filled(Experiment("made", {"analyses": {}, "datasets": []}), shown, datasets)
     assert actual == "On digits (8 x 8) and c d"
+
+
+def printed_table(draw, simulations=48, scale=1.0):
+    """Table A.1 of noise that `draw` makes: rounded variances of 784 weights in some simulations."""
+    rng, table = np.random.default_rng(8), {}
+    experiment = configured()[1]["einarsson_logistic"]
+    lambdas = experiment.lambda_published
+    for size, lam in zip(lambdas.train_sizes, lambdas.lambdas, strict=True):
+        table[size] = {}
+        for epsilon in (0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 10):
+            value = np.var(draw(rng, scale * 2 / (size * lam * epsilon), 784 * simulations))
+            text = f"{value:.4f}" if value >= 1e-4 else f"{value:.4e}"
+            table[size][f"noise_variance_eps_{epsilon:g}"] = float(text)
+    return table
+
+
+def laplace(rng, scale, count):
+    return rng.laplace(scale=scale, size=count)
+
+
+def normal(rng, scale, count):
+    return rng.normal(scale=np.sqrt(2) * scale, size=count)
+
+
+@pytest.mark.parametrize(
+    ("made", "holds"),
+    [
+        ((laplace,), True),
+        ((normal,), False),  # the same variances on average, but they vary less
+        ((laplace, 12), False),
+        ((laplace, 48, 1.01), False),
+    ],
+)
+def test_the_law_of_noise_variances_is_that_of_laplace_noise(monkeypatch, made, holds):
+    settings = {"logistic": {"epsilons": [0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 10]}}
+    values = {"tables": {"table_a_1": printed_table(*made)}, "settings": settings}
+    monkeypatch.setattr(law.facts, "read", lambda name: facts.Source("made", "made", values))
+    results = Results(configured()[1]["einarsson_logistic"], pd.DataFrame())
+    assert noise_law(results, weights=784, simulations=48).holds is holds
+
+
+def test_the_printed_noise_variances_have_the_law():
+    results = Results(configured()[1]["einarsson_logistic"], pd.DataFrame())
+    actual = noise_law(results, weights=784, simulations=48)
+    assert actual.holds and actual.decided_by.startswith("439 of 450 printed variances lie inside")
+    assert not noise_law(results, weights=784, simulations=24).holds

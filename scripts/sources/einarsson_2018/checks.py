@@ -10,8 +10,9 @@ from checks.cells import counted_interval, ok, paired_rows, spell, why_failed
 from checks.paired import cell_of, difference, fold_means, interval
 from checks.results import Lost, Missing
 from checks.statements import Outcome
+from sources.einarsson_2018 import noise_law as law
 from study import canonical
-from study.configuration.inputs import RESULTS
+from study.configuration.inputs import NOTHING, RESULTS
 from study.configuration.kinds import check
 from study.configuration.options import Method, Methods, Options, Place, Point, Sweeps
 
@@ -233,3 +234,33 @@ def coincide(results, *, method, other, share, **where):
         f"no draw differs by more than {spell(worst)}"
     )
     return Outcome(reached >= share, text, reached, share)
+
+
+@check(NOTHING, law.NoiseLaw)
+def noise_law(results, **options):
+    """The printed variances have the law of Laplace noise: as many as chance allows (95 %) lie inside their
+    95 % intervals, rounding included, and the spread of the finely printed ones is the law's.
+
+    The variances of one size and epsilon are independent of the others, because each has noise of its own.
+    """
+    rows = law.variances(results.experiment, options)
+    inside = sum(row.inside for row in rows)
+    expected = sum(row.chance for row in rows)
+    allowed = law.LEVEL * math.sqrt(sum(row.chance * (1 - row.chance) for row in rows))
+    fine = [row.deviations for row in rows if row.fine]
+    spread = math.sqrt(sum(z * z for z in fine) / len(fine))
+    mean = sum(fine) / len(fine)
+    # A standardised variance of so many draws is nearly normal.
+    within = law.LEVEL / math.sqrt(2 * len(fine))
+    holds = (
+        abs(inside - expected) <= allowed
+        and abs(spread - 1) <= within
+        and abs(mean) <= law.LEVEL / math.sqrt(len(fine))
+    )
+    text = (
+        f"{inside} of {len(rows)} printed variances lie inside 95 % (by the law {expected:.0f} +- "
+        f"{allowed:.0f}); the {len(fine)} whose rounding does not count are on average {mean:.2f} and in "
+        f"root mean square {spread:.3f} standard deviations away (by the law 0 +- "
+        f"{law.LEVEL / math.sqrt(len(fine)):.2f} and 1 +- {within:.3f})"
+    )
+    return Outcome(holds, text, inside / len(rows), expected / len(rows))

@@ -1,11 +1,13 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import optimize
 
 from checks.results import Missing, Results
 from configured import configured, entry
 from dp.mechanisms import MECHANISMS
 from dp.seeds import generator
+from sources.einarsson_2018 import checks as of_source
 from sources.einarsson_2018 import noise_law as law
 from sources.einarsson_2018.checks import lambda_falls_with_size, noise_law, steps_cost_more
 from study import facts
@@ -135,3 +137,33 @@ def test_the_printed_noise_variances_have_the_law():
     actual = noise_law(results, weights=784, simulations=48)
     assert actual.holds and actual.decided_by.startswith("439 of 450 printed variances lie inside")
     assert not noise_law(results, weights=784, simulations=24).holds
+
+
+def test_noise_on_coordinates_loses_more_than_claimed_unless_it_is_made_for_the_l1_norm():
+    """One row of norm 1 and zeros: n lambda t = 1/(1 + exp(t y)) for weights t y/sqrt(d) each."""
+    setting = {"n": 200, "d": 100, "epsilon": 2.0, "lam": 0.1}
+    actual = of_source.neighbours_lose(None, mechanism="laplace_coordinates", **setting)
+    t = optimize.brentq(lambda t: 200 * 0.1 * t - 1 / (1 + np.exp(t)), 0, 1)
+    assert actual.holds
+    assert actual.number == pytest.approx(10 * 2 * t / (2 / (200 * 0.1 * 2)), rel=0.05)
+    assert not of_source.neighbours_lose(None, mechanism="laplace_l1", **setting).holds
+
+
+def test_an_intercept_without_noise_tells_neighbours_apart(monkeypatch):
+    setting = {"mechanism": "laplace_coordinates_sum", "n": 50, "d": 4, "epsilon": 1.0, "lam": 0.25}
+    assert of_source.intercept_tells(None, **setting).holds
+    released = list(of_source._released(**setting))
+    for first in ([1.0, 1.1], [1.0, 1.0]):  # noise; the same on both data sets
+        for release in released:
+            release.info["intercept"] = np.array(first)
+        monkeypatch.setattr(of_source, "_released", lambda *_: iter(released))
+        assert not of_source.intercept_tells(None, **setting).holds
+
+
+def test_the_program_s_noise_and_gradient_are_not_the_formula_s():
+    noise = {"dimensions": 50, "draws": 2000, "chance": 1e-6}
+    assert of_source.norms_of_noise(None, mechanism="dp_sgd_as_run", **noise).holds
+    assert not of_source.norms_of_noise(None, mechanism="dp_sgd", **noise).holds
+    assert of_source.gradient_differs(None, dimensions=50, at_least=0.05).holds
+    # In one dimension, each coordinate's own product is the inner product.
+    assert not of_source.gradient_differs(None, dimensions=1, at_least=0.05).holds

@@ -125,14 +125,9 @@ CHECKS = [
         "other_method: no method 'dp_sdg'; did you mean 'dp_sgd'",
     ),
     (
-        "guarantee_ratio",
-        "mechanism: dp_sdg, n: 9, d: 2, epsilon: 1, at_least: 2",
+        "neighbours_lose",
+        "mechanism: dp_sdg, n: 9, d: 2, epsilon: 1, lam: 1",
         "mechanism: no mechanism 'dp_sdg'; did you mean 'dp_sgd'",
-    ),
-    (
-        "guarantee_ratio",
-        "mechanism: dp_sgd, n: 9, d: 2, epsilon: 1, at_least: 2, options: {epoch: 3}",
-        "did you mean 'epochs'",
     ),
     (
         "printed",

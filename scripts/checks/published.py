@@ -479,9 +479,9 @@ def _reach(row, half):
 def _ours(results, spec, item):
     """{mean, low, high, sd, replicates, status, ...} from the row of results that an item names."""
     column = item["column"]
-    frame = results.frame
-    if spec.analysis or spec.table:
-        frame = results.named(spec.analysis, spec.table)
+    # An experiment that only describes data has no results of cells.
+    named = spec.analysis or spec.table
+    frame = results.named(spec.analysis, spec.table) if named else results.frame
     keys = ("dataset", "method", "train_size", *(["epsilon"] if item["by_epsilon"] else []))
     wanted = {key: item[key] for key in keys}
     wanted = {key: value for key, value in wanted.items() if value is not None} | item["where"]

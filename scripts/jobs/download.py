@@ -26,5 +26,6 @@ def main():
         tuple(arguments.url or known["urls"]),
         arguments.sha256,
         known.get("page"),
+        known.get("unpacked"),
     )
     downloads.fetch(wanted, arguments.out, downloads.environment_mirrors())

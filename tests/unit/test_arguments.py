@@ -189,7 +189,7 @@ def test_what_is_taken_as_public_reaches_the_reason(folder, monkeypatch):
     assert bounds.endswith(f"; taken as public: {datasets['wdbc_bounds']['premise']}{both}")
     centres = reason("wdbc", "wdbc_row_norm", "output_perturbation")
     assert centres.endswith(f"; taken as public: {datasets['wdbc_row_norm']['premise']}{both}")
-    chosen = reason("einarsson_logistic", "digits_4_9", "laplace_l1")
+    chosen = reason("frontier_classification", "digits_4_9", "gaussian_objective_perturbation")
     assert "; taken as public: how many rows are of the two classes" in chosen
     bound_by_rows = reason("frontier_tuning", "fair_public", "gop_rule")
     assert f"; taken as public: {datasets['fair']['premise']}" in bound_by_rows

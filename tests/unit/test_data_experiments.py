@@ -69,11 +69,11 @@ def downloads(*overlays):
 
 
 @pytest.mark.slow
-def test_the_default_needs_no_download_and_the_overlays_combine():
-    assert not any(downloads().values())
+def test_the_default_downloads_mnist_alone_and_smoke_nothing():
     images = "data/raw/train-images-idx3-ubyte.gz"
-    for overlays in (["real"], ["real", "full"]):
+    needed = {name: files for name, files in downloads().items() if files}
+    assert set(needed) == {f"einarsson_{part}" for part in ("data", "logistic", "sgd", "lasso")}
+    assert all(images in files and len(files) == 4 for files in needed.values())
+    for overlays in (["real"], ["full"], ["real", "full"]):
         assert images in downloads(*overlays)["einarsson_data"]
     assert not any(downloads("smoke").values())
-    # The published protocols need the source's data even without config/real.yaml.
-    assert images in downloads("full")["einarsson_logistic"]

@@ -176,6 +176,7 @@ case "$*" in
         mkdir -p .venv/bin && cp "$0" .venv/bin/python && echo bare-venv >>calls ;;
     "-m pip --version") [ ! -e no-pip ] ;;
     "-m pip --python"*) echo pip-into-venv >>calls ;;
+    "-m pip download"*) echo data >>calls; [ ! -e no-index ] ;;
     "-m pip"*) echo pip >>calls; [ ! -e pip-fails ] || { cat pip-fails; exit 1; } ;;
     *) exec "PYTHON" "$@" ;;
 esac
@@ -188,7 +189,7 @@ class Project:
         self.root = folder / "a project"
         self.python = folder / "python"
         (self.root / "envs").mkdir(parents=True)
-        for name in ("setup.sh", "requirements.lock"):
+        for name in ("setup.sh", "requirements.lock", "data.lock"):
             shutil.copy(ENVS / name, self.root / "envs" / name)
         self.command(self.python, STAND_IN.replace("PYTHON", str(Path(sys.executable).resolve())))
 
@@ -228,10 +229,26 @@ def tools(tmp_path):
 
 def test_setup_twice_does_nothing_the_second_time(project):
     code, output, calls = project.run()
-    assert (code, calls) == (0, ["venv", "pip"]), output
+    assert (code, calls) == (0, ["venv", "pip", "data"]), output
     code, output, calls = project.run()
     assert (code, calls) == (0, []), output
     assert "up to date" in output
+
+
+def test_setup_fetches_what_is_not_installed_as_soon_as_it_can(project):
+    no_index = project.root / "no-index"
+    no_index.touch()
+    code, output, _ = project.run()
+    assert code == 0 and "MNIST was not fetched" in output and "is ready" in output
+    code, output, calls = project.run()
+    assert (code, calls) == (0, ["data"]) and "MNIST was not fetched" in output
+    no_index.unlink()
+    code, output, calls = project.run()
+    assert (code, calls) == (0, ["data"]) and "MNIST" not in output
+    assert project.run()[2] == []
+    with (project.root / "envs" / "data.lock").open("a") as lock:
+        lock.write("another==1.0\n")
+    assert project.run()[2] == ["data"]
 
 
 @pytest.mark.parametrize("spoil", ["interrupted", "stamp", "lock", "python", "folder"])
@@ -251,7 +268,7 @@ def test_setup_remakes_what_is_not_up_to_date(project, spoil):
         project.root = project.root.rename(project.root.with_name("moved"))
     (project.root / ".venv" / "left over").touch()
     code, output, calls = project.run()
-    assert (code, calls) == (0, ["venv", "pip"]), output
+    assert (code, calls) == (0, ["venv", "pip", "data"]), output
     assert not (project.root / ".venv" / "left over").exists()
     assert project.run()[2] == []
 
@@ -273,7 +290,7 @@ def test_setup_that_fails_says_why_and_is_not_taken_for_done(project, pip_says, 
     assert pip_says in output
     assert advice in output.splitlines()[-1]
     (project.root / "pip-fails").unlink()
-    assert project.run()[2] == ["venv", "pip"]
+    assert project.run()[2] == ["venv", "pip", "data"]
 
 
 @pytest.mark.parametrize(
@@ -301,13 +318,13 @@ def test_setup_passes_over_an_old_python(project, tools):
     newer = tools / f"python3.{sys.version_info[1]}"
     project.command(newer, project.python.read_text())
     code, output, calls = project.run(PATH=str(tools), PYTHON="")
-    assert (code, calls) == (0, ["venv", "pip"]), output
+    assert (code, calls) == (0, ["venv", "pip", "data"]), output
 
 
 def test_setup_without_ensurepip_uses_the_pip_there_is(project):
     (project.root / "no-ensurepip").touch()
     code, output, calls = project.run()
-    assert (code, calls) == (0, ["bare-venv", "pip-into-venv"]), output
+    assert (code, calls) == (0, ["bare-venv", "pip-into-venv", "pip-into-venv"]), output
 
 
 def test_setup_without_any_pip_says_how_to_get_one(project):
@@ -320,7 +337,7 @@ def test_setup_without_any_pip_says_how_to_get_one(project):
 
 def test_setup_trusts_verified_files_alone():
     text = (ENVS / "setup.sh").read_text()
-    assert len(text.splitlines()) <= 70 and "--require-hashes" in text
+    assert len(text.splitlines()) <= 80 and text.count("--require-hashes") == 2
     assert not re.search("ssl|trusted-host|insecure|no-check", text)
     hashes = re.split(r"^(?=[a-z])", (ENVS / "requirements.lock").read_text(), flags=re.MULTILINE)
     assert all("--hash=sha256:" in entry for entry in hashes[1:])
@@ -341,11 +358,13 @@ def test_setup_for_real(project, tmp_path):
     digest = hashlib.sha256((tmp_path / "demo-1.0-py3-none-any.whl").read_bytes()).hexdigest()
     lock = project.root / "envs" / "requirements.lock"
     lock.write_text(f"demo==1.0 --hash=sha256:{digest}\n")
+    shutil.copy(lock, lock.with_name("data.lock"))
     offline = {"PYTHON": sys.executable, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(tmp_path)}
     code, output, _ = project.run(**offline)
     assert code == 0, output
     python = project.root / ".venv" / "bin" / "python"
     subprocess.run([python, "-c", "import demo"], check=True)
+    assert (project.root / ".venv/wheels/demo-1.0-py3-none-any.whl").exists()
     assert "up to date" in project.run(**offline)[1]
     lock.write_text(f"demo==1.0 --hash=sha256:{digest[::-1]}\n")
     code, output, _ = project.run(**offline)

@@ -245,16 +245,18 @@ def test_overlays_change_a_family():
     assert [label for label in actual.methods if label.startswith("dp_sgd_d")] == members
     assert all(actual.methods[label].lambda_ == 0.5 for label in members)
     assert actual.methods["dp_sgd_d9"].options == {"dimensions": 9, "batch": 5}
-    assert [label for label in actual.methods if label.startswith("sgd_d")] == ["sgd_d4", "sgd_d50"]
-    assert {"sgd_d4", "sgd_d50", *members} <= {c.method for c in actual.cells("dimensions")}
+    assert [label for label in actual.methods if label.startswith("sgd_d")] == [
+        *("sgd_d50", "sgd_d100", "sgd_d200"),
+    ]
+    assert {"sgd_d200", "sgd_d50", *members} <= {c.method for c in actual.cells("dimensions")}
     assert "sgd_d15" not in {cell.method for cell in actual.cells()}
 
 
 def test_the_projects_families_keep_their_labels(loaded):
     """Seeds depend on labels, and paths contain them, so other labels would change results."""
     sgd, lasso = (loaded[0][name] for name in ("einarsson_sgd", "einarsson_lasso"))
-    assert [cell.method for cell in sgd.cells("dimensions") if cell[2:] == (90, 1)] == [
-        *("dp_sgd_d4", "dp_sgd_d15", "dp_sgd_d50", "dp_sgd_all"),
+    assert [cell.method for cell in sgd.cells("dimensions") if cell[2:] == (2350, 1)] == [
+        *("dp_sgd_d15", "dp_sgd_d50", "dp_sgd_d100", "dp_sgd_d200", "dp_sgd_all"),
     ]
     assert lasso.sweeps["centres"].methods == [
         *("exact_m1", "exact_m2", "exact_m5", "exact_m10", "share_m2", "share_m5", "share_m10"),

@@ -73,7 +73,7 @@ def test_noise_of_every_cell_is_new_where_draws_are_fresh(draws, tmp_path, monke
     monkeypatch.chdir(tmp_path)
     job, d = part(experiment, "analyses", "weights_and_noise"), 64
     spec = job.analyses["weights_and_noise"]
-    write_json(data_path("digits_4_9", "json"), {"bound": 1.0, "columns": list(range(d))})
+    write_json(data_path("mnist_4_9", "json"), {"bound": 1.0, "columns": list(range(d))})
     arrays = {"weights": np.zeros((1, 1, d + 1)), "gradient_norm": np.zeros((1, 1))}
     np.savez("fit.npz", status=np.full((1, 1), "ok"), **arrays)
     fits = dict.fromkeys(job.entry_cells(spec), "fit.npz")

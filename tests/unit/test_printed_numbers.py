@@ -8,10 +8,12 @@ A person wrote the printed.yaml beside each source.yaml from the source itself:
       <place>: {<path of one number>: <the number>}
     settings:   # what the source set: source.yaml contains these among others
       <place>: {at: <path>, values: [..]}
+    by_claim:       # claim -> results, as a pattern, that it judges together
     without_ours:   # results that this project compares with no number of its own
       <why>: [<path>, ..]
 """
 
+import fnmatch
 import re
 from collections import Counter
 
@@ -40,7 +42,7 @@ def experiments():
 
 @pytest.fixture(params=FILES, ids=lambda path: path.parent.name)
 def printed(request):
-    empty = {"results": {}, "again": {}, "settings": {}, "without_ours": {}}
+    empty = {"results": {}, "again": {}, "settings": {}, "by_claim": {}, "without_ours": {}}
     return request.param.parent.name, empty | yaml.safe_load(
         request.param.read_text(encoding="utf-8")
     )
@@ -122,4 +124,7 @@ def test_every_result_has_a_row_of_published_csv(printed, sources, experiments):
             compared |= {item["path"] + end for item in expand(spec) for end in ends}
     without = tuple(f"{path}/" for each in places["without_ours"].values() for path in each)
     stored = {path for path in table_numbers(sources[key]) if not f"{path}/".startswith(without)}
+    for claim, pattern in places["by_claim"].items():
+        assert claim in sources[key].statements("claims")
+        compared |= set(fnmatch.filter(stored, pattern))
     assert stored == compared

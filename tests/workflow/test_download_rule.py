@@ -39,6 +39,8 @@ def project(tmp_path_factory):
 def write_files(folder, sha256):
     files = folder / "config/files.yaml"
     known = yaml.safe_load((ROOT / "config/files.yaml").read_text())
+    for file in known.values():
+        file["urls"] = ["http://127.0.0.1:9/nothing"]
     known["survey.csv"] = {"urls": ["http://127.0.0.1:9/survey.csv"], "sha256": sha256}
     files.write_text(yaml.safe_dump(known))
 
@@ -65,6 +67,16 @@ def test_from_the_mirror_to_prepared_rows(project):
         *(project, "-n", "--", "results/data/survey.npz"), config=["data={mirrors: [/nowhere]}"]
     )
     assert "Nothing to be done" in again.stdout + again.stderr
+
+
+@pytest.mark.slow
+def test_without_a_file_its_experiments_say_so_and_the_others_run(project):
+    counts, other = "results/einarsson_data/analyses/class_counts.csv", "results/data/wdbc_clip.npz"
+    done = snakemake(project, "--", counts, other)
+    assert done.returncode == 1
+    said = [line for line in done.stderr.splitlines() if line.startswith("einarsson_data did not")]
+    assert len(said) == 1 and "t10k-images-idx3-ubyte.gz" in said[0] and "DP_DATA_MIRROR" in said[0]
+    assert (project / other).exists() and not (project / counts).exists()
 
 
 @pytest.mark.slow

@@ -21,7 +21,7 @@ rule download:
         "../../envs/environment.yaml"
     threads: 1
     resources:
-        mem_mb=memory(60),
+        mem_mb=memory(340),  # MNIST out of a pickle; other files take 60
         runtime=minutes(30),
     params:
         # Mirrors and addresses in config/files.yaml are not parameters, because the checksum

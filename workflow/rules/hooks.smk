@@ -120,6 +120,7 @@ def begin(dag):
         sys.exit(f"error: {paths.results()}/ cannot be written: {error}")
     alive.begin()
     schedule_quickly()
+    go_on_without_files(jobs)
     if not only_releases(jobs):
         start_quickly()
     logger.addFilter(shown)
@@ -244,6 +245,35 @@ def take_first_things_first():
     scheduler.job_selector = lambda ready: select(
         set(heapq.nlargest(most, ready, attrgetter("priority")))
     )
+def go_on_without_files(jobs):
+    """Where files are downloaded, let a failed job stop only the jobs that need its output."""
+    if any(job.rule.name == "download" for job in jobs):
+        workflow.scheduler.keepgoing = True
+
+
+def explain_downloads(dag):
+    """Name the experiments that did not run because a download failed."""
+    files = {
+        str(path)
+        for job in dag.needrun_jobs(exclude_finished=False)
+        if job.rule.name == "download" and not dag.finished(job)
+        for path in job.output
+    }
+    lacking = {
+        name
+        for name, entry in DATASETS.items()
+        if files.intersection(origins.source_files(entry["source"]).values())
+    }
+    concerned = {FOLDERS[f].name for f in map(folder_of, dag.jobs) if f in FOLDERS}
+    names = sorted(n for n in concerned if lacking.intersection(EXPERIMENTS[n].all_datasets()))
+    if names:
+        print(
+            f"{', '.join(names)} did not run to the end, because files could not be downloaded "
+            f"({', '.join(sorted(Path(path).name for path in files))}); all others went on. The same "
+            f"command tries again; without internet access, name a folder that has the files: export "
+            f"{downloads.MIRRORS}=/that/folder",
+            file=sys.stderr,
+        )
 
 
 def start_quickly():
@@ -319,6 +349,7 @@ def end(dag, success, logs):
     if page := getattr(workflow, "dp_page", None):
         page.end()
     if not success:
+        explain_downloads(dag)
         explain_kills(logs)
     if TERMINAL and TERMINAL.progress:
         seconds = f"{TERMINAL.progress.elapsed():,.0f} seconds"

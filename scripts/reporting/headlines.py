@@ -101,7 +101,7 @@ def leaks():
         forms.append(
             {
                 "name": entry["name"],
-                "released": name.endswith("_released"),
+                "released": name.endswith(ledger.RELEASED),
                 "proven": proven,
                 "attacked": attacked or None,
             }

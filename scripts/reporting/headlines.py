@@ -1,20 +1,24 @@
 """The three findings of the first screens, in numbers: what to use, what holds, and what leaks.
 
-Pictures (`plots.headlines`), README, page and guides take every headline number from here.
+Pictures (`plots.headlines`), README, page and guides take every headline number from here: the documents
+those of workflow/report/headlines.json, which scripts/tools/headlines.py copies from a run.
 """
 
 import math
+import re
+import textwrap
 from pathlib import Path
 
 from dp_privacy.accounting import REPLACE_ONE
 from plots import headlines as pictures
-from reporting import ledger, packing, readings, record
+from reporting import answers, ledger, packing, readings, record
 from reporting.recommendations import NO_GAIN, UNTUNED
 from study import facts, paths
 from study.configuration.experiment import data_name
 from study.jobs.files import read_csv, read_json
 
 OPEN = "open"
+MARKED = re.compile(r"(<!-- headline: (\w+) -->)\n.*?\n(<!-- end -->)", re.DOTALL)
 
 
 def keeps(rows):
@@ -109,9 +113,19 @@ def leaks():
     return forms, claimed
 
 
+def use():
+    """[{task, method, text}]: the page's first sentences, one for each task."""
+    content = answers.answers() or {"leads": ()}
+    return [
+        {key: lead[key].replace("\u00a0", " ") for key in ("task", "method", "text")}
+        for lead in content["leads"]
+    ]
+
+
 def numbers(cells, sources, forms, claimed, shown):
-    """Every number of the three sentences, as plain data."""
+    """Every number of the sentences, as plain data."""
     return {
+        "use": use(),
         "keeps": [row for row in cells if row["dataset"] in shown],
         "rows_needed": [
             {"dataset": name, "epsilon": epsilon, "rows": rows_needed(cells, name, epsilon)}
@@ -135,8 +149,9 @@ def _plain(counts):
 
 
 def sentences(numbers):
-    """{keeps, holds, leaks}: one sentence under each picture."""
+    """{keeps, holds, leaks}: one sentence under each picture; `use`: which method to use."""
     return {
+        "use": " ".join(f"{e['task']}, use {e['method']}. {e['text']}" for e in numbers["use"]),
         "keeps": _keeps_said(numbers),
         "holds": _holds_said(numbers["holds"]),
         "leaks": _leaks_said(numbers["leaks"]),
@@ -194,6 +209,16 @@ PICTURES = {
     "holds": "Verdicts on the results of each source",
     "leaks": "Real over claimed epsilon, for each form that is less private than claimed",
 }
+
+
+def in_document(text, said):
+    """A document with the sentences between its marks replaced. said: of `sentences`."""
+
+    def block(match):
+        sentence = textwrap.fill(said[match[2]], 120, break_on_hyphens=False)
+        return f"{match[1]}\n{sentence}\n{match[3]}"
+
+    return MARKED.sub(block, text)
 
 
 def section():

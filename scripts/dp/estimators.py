@@ -48,7 +48,10 @@ class _Benchmark(BaseEstimator):
         }
         asked = {name: facts[name] for name in mechanism.facts if name in facts} | options
         needs = mechanism.private and mechanism.delta == "needed"
-        asked |= {"epsilon": self.epsilon, "delta": DELTA * needs if self.delta is None else self.delta}
+        asked |= {
+            "epsilon": self.epsilon,
+            "delta": DELTA * needs if self.delta is None else self.delta,
+        }
         lam = mechanism.rule_lambda(n, d, **asked) if self.lam is None else self.lam
         seed = check_random_state(self.random_state).randint(2**31 - 1)
         release = mechanism.release(

@@ -18,6 +18,7 @@ from study.configuration.experiment import data_name
 from study.jobs.files import read_csv, read_json
 
 OPEN = "open"
+DOCUMENTS = ("README.md", "workflow/guides/*.md")
 MARKED = re.compile(r"(<!-- headline: (\w+) -->)\n.*?\n(<!-- end -->)", re.DOTALL)
 
 
@@ -114,10 +115,10 @@ def leaks():
 
 
 def use():
-    """[{task, method, text}]: the page's first sentences, one for each task."""
+    """[{task, method, mechanism, text}]: the page's first sentences, one for each task."""
     content = answers.answers() or {"leads": ()}
     return [
-        {key: lead[key].replace("\u00a0", " ") for key in ("task", "method", "text")}
+        {key: lead[key].replace("\u00a0", " ") for key in ("task", "method", "mechanism", "text")}
         for lead in content["leads"]
     ]
 
@@ -151,11 +152,15 @@ def _plain(counts):
 def sentences(numbers):
     """{keeps, holds, leaks}: one sentence under each picture; `use`: which method to use."""
     return {
-        "use": " ".join(f"{e['task']}, use {e['method']}. {e['text']}" for e in numbers["use"]),
+        "use": " ".join(map(_use_said, numbers["use"])),
         "keeps": _keeps_said(numbers),
         "holds": _holds_said(numbers["holds"]),
         "leaks": _leaks_said(numbers["leaks"]),
     }
+
+
+def _use_said(one):
+    return f"{one['task']}, use {one['method']} (`{one['mechanism']}`). {one['text']}"
 
 
 def _keeps_said(numbers):
@@ -209,6 +214,10 @@ PICTURES = {
     "holds": "Verdicts on the results of each source",
     "leaks": "Real over claimed epsilon, for each form that is less private than claimed",
 }
+
+
+def documents():
+    return [path for pattern in DOCUMENTS for path in sorted(paths.HOME.glob(pattern))]
 
 
 def in_document(text, said):

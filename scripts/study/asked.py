@@ -96,7 +96,11 @@ def no_scheduler(parsed):
     """
     from snakemake.cli import get_argument_parser
 
-    if parsed.dryrun or parsed.unlock or not (parsed.workflow_profile and Path(parsed.workflow_profile).is_dir()):
+    if (
+        parsed.dryrun
+        or parsed.unlock
+        or not (parsed.workflow_profile and Path(parsed.workflow_profile).is_dir())
+    ):
         return ""
     parser = get_argument_parser(profiles=[Path(parsed.workflow_profile)])
     asked = parser.parse_args(sys.argv[1:])

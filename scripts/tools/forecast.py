@@ -20,7 +20,12 @@ from study.jobs.files import read_csv, read_json, write_csv
 def main():
     parser = home.run_arguments(__doc__)
     parser.add_argument("--all", action="store_true", help="also jobs whose results are up to date")
-    parser.add_argument("--cores", type=int, default=4, help="cores that work at a time; of a cluster, submissions x the profile's cores")
+    parser.add_argument(
+        "--cores",
+        type=int,
+        default=4,
+        help="cores that work at a time; of a cluster, submissions x the profile's cores",
+    )
     parser.add_argument(
         "--record", action="store_true", help=f"measure anew: from results to {forecast.TABLE}"
     )
@@ -54,7 +59,9 @@ def show(arguments):
     seconds = sum(expected.values())
     print(line("all", len(jobs), seconds))
     clock = forecast.by_the_clock(expected.values(), arguments.cores)
-    print(f"On {arguments.cores} cores {terminal.duration(clock)} by the clock, waiting in queues not counted.")
+    print(
+        f"On {arguments.cores} cores {terminal.duration(clock)} by the clock, waiting in queues not counted."
+    )
     print("Wider data than were measured cost more.")
 
 

@@ -18,7 +18,6 @@ from study import paths
 from study.jobs.files import read_json
 
 SHOWN = paths.HOME / "workflow/report"
-DOCUMENTS = ("README.md", "workflow/README.md", "workflow/guides/*.md")
 
 
 def main():
@@ -34,13 +33,9 @@ def main():
     for path, name in copies.items():
         shutil.copyfile(path, SHOWN / name)
     said = headlines.sentences(read_json(SHOWN / "headlines.json"))
-    for path in documents():
+    for path in headlines.documents():
         text = path.read_text(encoding="utf-8")
         path.write_text(headlines.in_document(text, said), encoding="utf-8")
-
-
-def documents():
-    return [path for pattern in DOCUMENTS for path in sorted(paths.HOME.glob(pattern))]
 
 
 if __name__ == "__main__":

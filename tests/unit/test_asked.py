@@ -85,7 +85,12 @@ def test_a_missing_scheduler_stops_a_run_with_its_profile(monkeypatch, tmp_path)
     import snakemake.cli  # noqa: F401 (looks for programs of its own when it is imported)
 
     monkeypatch.setenv("PATH", str(tmp_path))
-    for name, program in {"sbatch": "sbatch", "slurm": "sbatch", "lsf": "bsub", "generic": "qsub"}.items():
+    for name, program in {
+        "sbatch": "sbatch",
+        "slurm": "sbatch",
+        "lsf": "bsub",
+        "generic": "qsub",
+    }.items():
         assert f"submits jobs with {program}, which this machine does not have" in said(name)
         assert said(name, dryrun=True) == said(name, unlock=True) == ""
     assert said("local") == said("nowhere") == said("sbatch", workflow_profile=None) == ""

@@ -130,7 +130,7 @@ function search(field, list) {
 
 const box = document.createElement("div");
 box.className = "search";
-box.innerHTML = '<label>Find <input type="search" placeholder="paper, figure, claim, method, program"></label><ul class="found" aria-live="polite" hidden></ul>';
+box.innerHTML = '<label>Find <input type="search" placeholder="paper, figure, claim, method"></label><ul class="found" aria-live="polite" hidden></ul>';
 document.querySelector("header").insertBefore(box, document.getElementById("theme"));
 search(box.querySelector("input"), box.querySelector("ul"));
 

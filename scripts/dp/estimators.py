@@ -1,4 +1,4 @@
-"""Benchmarks of mechanisms on public rows in scikit-learn's own tools: cross-validation, searches, pipelines.
+"""Benchmarks on public rows in scikit-learn's own tools: cross-validation, searches, pipelines.
 
     search = GridSearchCV(BenchmarkClassifier(bounds=(0, 100)), {"epsilon": [0.1, 1, 10]})
 

@@ -12,8 +12,8 @@ def ledger(frame):
     """A row for each of the DRAWN worst mechanisms, the worst at the top; an infinite epsilon is an arrow.
 
     A mechanism is shown by the attack and epsilon where the audited epsilon exceeds the claimed one by the
-    largest factor. If the audited epsilon never exceeds the claimed one, the proven epsilon takes its place.
-    If neither exceeds the claimed epsilon anywhere, its row is that of the epsilon nearest to 1.
+    largest factor. If it never exceeds the claimed one, the proven epsilon takes its place. If neither
+    exceeds the claimed epsilon anywhere, the row is that of the epsilon nearest to 1.
     """
     frame = frame.loc[[_shown(rows) for _, rows in frame.groupby("mechanism", sort=False)]]
     for kind in ("audited", "proven"):

@@ -1,4 +1,4 @@
-"""What the page says beside a figure of a source: verdicts on the claims and printed numbers that it shows."""
+"""What the page says beside a source's figure: verdicts on the claims and printed numbers in it."""
 
 from collections import Counter
 

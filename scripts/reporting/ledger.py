@@ -1,4 +1,4 @@
-"""Builds the page's privacy ledger: mechanisms' worst attacks and proofs, the worst of them as a picture."""
+"""Builds the page's privacy ledger: mechanisms' worst attacks and proofs, the worst as a picture."""
 
 import json
 import math

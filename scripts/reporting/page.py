@@ -10,8 +10,17 @@ import jinja2
 
 from checks import verdicts
 from plots import style
-from reporting import answers, costs, figure_verdicts, headlines, ledger, packing, readings, road
-from reporting import sources
+from reporting import (
+    answers,
+    costs,
+    figure_verdicts,
+    headlines,
+    ledger,
+    packing,
+    readings,
+    road,
+    sources,
+)
 from reporting.record import recommended as recorded
 from study import paths
 from study.canonical import epsilon

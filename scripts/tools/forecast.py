@@ -59,9 +59,8 @@ def show(arguments):
     seconds = sum(expected.values())
     print(line("all", len(jobs), seconds))
     clock = forecast.by_the_clock(expected.values(), arguments.cores)
-    print(
-        f"On {arguments.cores} cores {terminal.duration(clock)} by the clock, waiting in queues not counted."
-    )
+    duration = terminal.duration(clock)
+    print(f"On {arguments.cores} cores {duration} by the clock, not counting time in queues.")
     print("Wider data than were measured cost more.")
 
 

@@ -102,7 +102,10 @@ def test_results_are_counted_once_and_apart_from_other_numbers(tmp_path, monkeyp
 
 
 NUMBERS = {
-    "use": [{"task": "To learn two classes", "method": "the best", "mechanism": "m_1", "text": "It loses 2 %."}],
+    "use": [
+        {"task": "To learn two classes", "method": "the best", "mechanism": "m_1"}
+        | {"text": "It loses 2 %."}
+    ],
     "keeps": [],
     "rows_needed": [
         {"dataset": "randhie", "epsilon": 0.1, "rows": None},

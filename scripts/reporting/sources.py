@@ -202,7 +202,7 @@ def _tables(part, shown, source):
                 cells.setdefault(row["published_at"], []).append(row)
         if not cells:
             continue
-        titles = _columns(source, spec.values)
+        titles = columns_of(source, spec.values)
         grid, columns = {}, {}
         for at, rows in cells.items():
             *line, column = at.removeprefix(spec.values).strip("/").split("/")
@@ -228,7 +228,7 @@ def _tables(part, shown, source):
     return tables
 
 
-def _columns(source, path):
+def columns_of(source, path):
     table = source.look_up(path)
     return table.get("columns", ()) if isinstance(table, dict) else ()
 

@@ -1,10 +1,11 @@
-"""Prints what a source says beside what we found: claims, defects and printed numbers, with verdicts.
+"""Prints what a source says beside what we found: claims, defects and printed tables, with verdicts.
 
     python scripts/tools/verdicts.py cm08
     python scripts/tools/verdicts.py einarsson_2018 --section claims
 
 The source is a folder of config/sources, its short name, or one of its experiments. Verdicts of the last
 run come first; where it leaves a line open, the verdict of the recorded run is shown, marked with its date.
+Tables have the source's shape; `--section published` lists their numbers, with methods and readings.
 """
 
 import argparse
@@ -22,7 +23,7 @@ from study.configuration.sources import experiment_files
 from study.configuration.validation import read_yaml
 from study.jobs.files import read_csv
 
-SECTIONS = ("claims", "defects", "published")
+SECTIONS = ("claims", "defects", "tables", "published")
 WIDEST = 120
 
 
@@ -33,7 +34,7 @@ def main():
         parents=[home.ARGUMENTS],
     )
     parser.add_argument("source")
-    parser.add_argument("--section", nargs="+", choices=SECTIONS, default=SECTIONS)
+    parser.add_argument("--section", nargs="+", choices=SECTIONS, default=SECTIONS[:3])
     parser.add_argument("--results", default="results", help="the run's folder of results")
     arguments = parser.parse_args()
     paths.use(arguments.results)
@@ -50,6 +51,9 @@ def main():
         print(readings.best(read_csv(path)))
     width = min(shutil.get_terminal_size((WIDEST, 0)).columns, WIDEST)
     for section in arguments.section:
+        if section == "tables":
+            print("", *shape.lines(key, rows), sep="\n")
+            continue
         own = [row for row in rows if row["section"] == section]
         if own:
             print(f"\n{section} ({len(own)})")

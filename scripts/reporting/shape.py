@@ -59,9 +59,11 @@ def lines(key, rows):
     own = [row for row in rows if row["section"] == "published"]
     if not own:
         return ["None of its numbers is compared."]
-    marks = (f"{mark} {name}" for name, (mark, *_) in sources.OUTCOMES.items())
+    shaped = tables(key, own)
+    cells = "\n".join(cell for _, _, rest in shaped for _, line in rest for cell in line) + "\n"
+    marks = [f"{m} {name}" for name, (m, *_) in sources.OUTCOMES.items() if f" {m}\n" in cells]
     text = [f"{LEGEND}: {', '.join(marks)}."]
-    for name, columns, rest in tables(key, own):
+    for name, columns, rest in shaped:
         text += ["", f"## {name.removeprefix('tables/').replace('_', ' ')}", ""]
         text += [_line(["", *columns]), _line(["---"] * (len(columns) + 1))]
         text += [_line([line.removeprefix("rows/"), *cells]) for line, cells in rest]

@@ -1,8 +1,12 @@
 """Tests the program that prints a source's verdicts."""
 
+import subprocess
+import sys
+
 import verdicts
 
 from checks import by_source
+from project import ROOT
 from reporting import record
 from study import paths
 from study.jobs.files import write_csv

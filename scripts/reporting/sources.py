@@ -307,7 +307,7 @@ def _statements(source, experiments):
             "in_short": verdict if section == "defects" else outcome(verdict),
             "counted": AGAIN if entry.get("again") else OTHER if entry.get("trivia") else RESULT,
             "where": entry.get("where", ""),
-            "shown_in": entry.get("shown_in", ()),
+            "shown_in": entry.get("shown_in") or (),
             "says": entry.get("says") or entry["what"],
             "size": entry.get("size", ""),
             "why": "" if verdict in UNREASONED else because.get(name, ELSEWHERE),

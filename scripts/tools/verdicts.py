@@ -42,8 +42,8 @@ def main():
     rows = decided(key)
     if not rows:
         sys.exit(
-            f"error: neither {paths.BY_SOURCE(source=key)} nor config/record/{key} has verdicts: run its "
-            f"experiments first"
+            f"error: neither {paths.results()} nor config/record/{key} has verdicts: run its experiments "
+            f"first"
         )
     print(facts.read(key).values["cited"])
     print(record.counts(record.once(rows)))
@@ -74,8 +74,13 @@ def key_of(name):
 
 
 def decided(key):
-    path = Path(paths.BY_SOURCE(source=key))
-    return record.instead(key, read_csv(path) if path.exists() else [])
+    """Rows of the experiments that have run, perhaps not all, and recorded ones where these are open."""
+    own = {}
+    for name, path in experiment_files().items():
+        files = {s: Path(paths.VERDICTS(experiment=name, section=s)) for s in record.SECTIONS}
+        if any(map(Path.exists, files.values())) and read_yaml(path).get("source") == key:
+            own[name] = {s: read_csv(file) for s, file in files.items() if file.exists()}
+    return record.instead(key, [*by_source.rows(facts.read(key), own)] if own else [])
 
 
 def best_readings(key):

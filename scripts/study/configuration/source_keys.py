@@ -45,7 +45,7 @@ class Claim(_Decided):
     """Name of the statement in tables."""
     where: Maybe[str] = None
     """Section or figure."""
-    shown_in: list[FigureName] = []
+    shown_in: Maybe[list[FigureName]] = None
     """<experiment>/<figure> of each figure that shows it, and so bears its verdict in the report."""
     says: str
     """The statement."""

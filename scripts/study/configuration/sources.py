@@ -54,7 +54,9 @@ def load(experiments=None):
                 twice = next(name for name in ids if ids.count(name) > 1)
                 raise ConfigError(f"{path}: {section}: duplicate id {twice!r}")
         for entry in values["claims"]:
-            for other in {shown.partition("/")[0] for shown in entry["shown_in"]} - available:
+            for other in {
+                shown.partition("/")[0] for shown in entry.get("shown_in") or ()
+            } - available:
                 place = f"{path}: claims.{entry['id']}.shown_in"
                 raise ConfigError(f"{place}: no experiment {other!r}{nearest(other, available)}")
         try:

@@ -90,7 +90,7 @@ rule by_source:
         "../../envs/environment.yaml"
     threads: 1
     resources:
-        mem_mb=memory(140),
+        mem_mb=memory(95),
         runtime=minutes(),
     params:
         facts=lambda wildcards: facts(of_source(wildcards.source)[0]),

@@ -538,9 +538,12 @@ def test_figures_bear_the_verdicts_on_what_they_show(decided, monkeypatch):
             outcome = sources.outcome(claims[id])
             assert (look, text) == (sources.look(outcome), f"{id}: {outcome}")
     rows = Gathered(decided, {}).verdicts("published")
-    spec = decided.figures["figure_2a"]  # shows the printed means of one of two data sets
+    spec = decided.figures["figure_1"]  # shows the six printed means
     said = figure_verdicts.of_numbers(decided, spec, rows)
-    assert sum(map(int, re.findall(r"\d+", said))) == 3 and said in captions["figure_2a"]
+    assert sum(map(int, re.findall(r"\d+", said))) == 6 and said in captions["figure_1"]
+    one = spec.model_copy(update={"datasets": ["cm08_separable"]})
+    of_one = figure_verdicts.of_numbers(decided, one, rows)
+    assert sum(map(int, re.findall(r"\d+", of_one))) == 3
     assert figure_verdicts.of_numbers(decided, decided.figures["figure_2c"], rows) == ""
     assert figure_verdicts.NOTHING not in page
     monkeypatch.setattr(figure_verdicts, "of_claims", lambda cards: {})

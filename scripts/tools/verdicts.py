@@ -16,8 +16,9 @@ from pathlib import Path
 
 import home
 
+from checks import by_source
 from checks.verdicts import CALIBRATED
-from reporting import costs, dots, readings, record
+from reporting import costs, dots, readings, record, shape
 from study import facts, paths
 from study.configuration.sources import experiment_files
 from study.configuration.validation import read_yaml

@@ -110,3 +110,15 @@ def test_no_number_fails_by_the_rules_of_an_older_record(monkeypatch):
     monkeypatch.setattr(record, "read", lambda table, name: [fails, older])
     shown = {each["id"]: each["verdict"] for each in record.instead(KEY, own)}
     assert shown == {"c-1": fails["verdict"], "c-2": "not tested"}
+
+
+def test_without_the_environment_a_tool_says_how_to_activate_it():
+    program = [
+        sys.executable,
+        "-S",
+        "scripts/tools/verdicts.py",
+        "cm08",
+    ]  # -S: without its libraries
+    done = subprocess.run(program, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and done.stderr.startswith("error: this Python lacks")
+    assert "activate" in done.stderr and len(done.stderr.splitlines()) == 1

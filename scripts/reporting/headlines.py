@@ -129,7 +129,8 @@ def numbers(cells, sources, forms, claimed, shown):
         "use": use(),
         "keeps": [row for row in cells if row["dataset"] in shown],
         "rows_needed": [
-            {"dataset": name, "epsilon": epsilon, "rows": rows_needed(cells, name, epsilon)}
+            {"dataset": name, "title": data_name(name), "epsilon": epsilon}
+            | {"rows": rows_needed(cells, name, epsilon)}
             for name in shown
             for epsilon in sorted({row["epsilon"] for row in cells if row["dataset"] == name})
         ],
@@ -173,7 +174,7 @@ def _keeps_said(numbers):
     ]
     never = [f"{row['epsilon']:g}" for row in own if not row["rows"]]
     said = "What to use: percent of what can be learnt that the best method keeps. "
-    said += f"On {data_name(first)}, it"
+    said += f"On {own[0]['title']}, it"
     said += f" keeps 95 % (bordered) from {_listed(enough)}" if enough else ""
     said += ";" * bool(enough and never)
     said += f" no number of rows tried suffices at epsilon {_listed(never)}" if never else ""

@@ -108,10 +108,10 @@ NUMBERS = {
     ],
     "keeps": [],
     "rows_needed": [
-        {"dataset": "randhie", "epsilon": 0.1, "rows": None},
-        {"dataset": "randhie", "epsilon": 1.0, "rows": 16000},
-        {"dataset": "randhie", "epsilon": 4.0, "rows": 4000},
-        {"dataset": "fair", "epsilon": 4.0, "rows": 400},
+        {"dataset": "randhie", "title": "the survey", "epsilon": 0.1, "rows": None},
+        {"dataset": "randhie", "title": "the survey", "epsilon": 1.0, "rows": 16000},
+        {"dataset": "randhie", "title": "the survey", "epsilon": 4.0, "rows": 4000},
+        {"dataset": "fair", "title": "another", "epsilon": 4.0, "rows": 400},
     ],
     "holds": [
         {

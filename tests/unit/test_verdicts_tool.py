@@ -27,11 +27,11 @@ def test_a_run_is_shown_and_a_record_where_it_leaves_a_line_open(tmp_path, monke
     monkeypatch.setenv(paths.VARIABLE, str(tmp_path))
     number = {"comparison": "t", "dataset": "", "train_size": "", "epsilon": "", "read_ours": ""}
     number |= {"method": "m", "quantity": "error", "prediction_low": "", "prediction_high": ""}
-    number |= {"published": "", "ours": "", "reason": ""}
+    number |= {"published": "", "ours": "", "reason": "", "counted": "result"}
     files = {  # what a run of one experiment leaves, without the table of all its source's experiments
         "claims": [
-            {"id": "cm08-1", "verdict": "reproduced", "decided_by": "1 < 2"},
-            {"id": "cm08-2", "verdict": "not tested", "decided_by": ""},
+            {"id": "cm08-1", "verdict": "reproduced", "decided_by": "1 < 2", "counted": "result"},
+            {"id": "cm08-2", "verdict": "not tested", "decided_by": "", "counted": "result"},
         ],
         "published": [
             number | {"published_at": "tables/t/1", "verdict": "not run"},

@@ -3,6 +3,7 @@
     mechanisms    private releases: `MECHANISMS[name].guarantee(..)` and `.release(..)`
     noise         samplers of the noise that the proofs assume
     inference     confidence intervals that include the privacy noise
+    estimators    benchmarks on public rows in scikit-learn's own tools
 
 `__all__` of these modules is the public interface, with that of three packages beside this one:
 
@@ -15,6 +16,7 @@ Other modules may change at any time: `mechanism` (the contract), `registry`, `o
 """
 
 __all__ = [
+    "estimators",
     "inference",
     "mechanisms",
     "noise",

@@ -21,9 +21,10 @@ equal, and must not influence any publication. Publish only model.json.
 
 `fit` refuses calls from scikit-learn's modules that fit repeatedly (`REPEATING`), such as
 cross-validation, since each fit would be another release. To compare settings, use `release.py forecast`,
-or rows that are not private. In a pipeline, it refuses earlier steps that learn from the rows, such as a
-scaler; steps that are stateless or in a `FrozenEstimator` are allowed. The guarantee is for tables with one
-row per person, unless `person` is stated, and `groups` in `fit`. Two things break it undetected: copies of
+or `dp.estimators` on rows that are not private. In a pipeline, it refuses earlier steps that learn from
+the rows, such as a scaler; steps that are stateless or in a `FrozenEstimator` are allowed. The guarantee
+is for tables with one row per person, unless `person` is stated, and `groups` in `fit`. Two things break
+it undetected: copies of
 a person's row (bootstrap, oversampling), and steps that were fitted to the same rows by hand, or look at
 several rows at once (scaler, imputer, feature selection).
 
@@ -609,7 +610,7 @@ def _check_caller():
             raise Refused(
                 f"{'.'.join(module.split('.')[:2])} fits on parts or copies of the rows, or several times, "
                 f"each of which would be a release of its own: compare settings with `release.py "
-                f"forecast`, or on rows that are not private"
+                f"forecast`, or on rows that are not private with `dp.estimators`"
             )
         if isinstance(caller, Pipeline):
             _check_steps(caller.steps[:-1])

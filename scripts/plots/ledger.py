@@ -1,30 +1,30 @@
-"""Draws claimed, proven and audited epsilon on a logarithmic axis, one line per attack."""
+"""Draws claimed, proven and audited epsilon of the worst mechanisms on a logarithmic axis."""
 
 import numpy as np
 
 from plots import style
 
+DRAWN = 15  # number of mechanisms; the table has all
 COLOURS = {"claimed": "#000000", "proven": "#0072B2", "audited": "#D55E00", "pair": "#999999"}
 
 
 def ledger(frame):
-    """One row per attack, the worst mechanism at the top; an infinite epsilon is an arrow to the right.
+    """A row for each of the DRAWN worst mechanisms, the worst at the top; an infinite epsilon is an arrow.
 
-    Each attack is shown at the epsilon where the audited epsilon exceeds the claimed one by the largest
-    factor. If the audited epsilon never exceeds the claimed one, the proven epsilon takes its place. If
-    neither exceeds the claimed epsilon anywhere, the attack is shown at the epsilon nearest to 1.
+    A mechanism is shown by the attack and epsilon where the audited epsilon exceeds the claimed one by the
+    largest factor. If it never exceeds the claimed one, the proven epsilon takes its place. If neither
+    exceeds the claimed epsilon anywhere, the row is that of the epsilon nearest to 1.
     """
-    frame = frame.loc[
-        [_shown(rows) for _, rows in frame.groupby(["mechanism", "attack"], sort=False)]
-    ]
-    frame = frame.assign(beyond=(frame["epsilon_audited"] / frame["epsilon_claimed"]).fillna(0))
-    frame["worst"] = frame.groupby("mechanism")["beyond"].transform("max")
-    frame = frame.sort_values(["worst", "mechanism", "beyond"]).reset_index(drop=True)
+    frame = frame.loc[[_shown(rows) for _, rows in frame.groupby("mechanism", sort=False)]]
+    for kind in ("audited", "proven"):
+        frame[kind] = (frame[f"epsilon_{kind}"] / frame["epsilon_claimed"]).fillna(0)
+    frame = frame.sort_values(["audited", "proven"], kind="stable").tail(DRAWN)
+    frame = frame.reset_index(drop=True)
     finite = frame[["epsilon_claimed", "epsilon_proven", "epsilon_audited", "epsilon_pair"]]
     finite = finite.to_numpy(float)
     finite = finite[np.isfinite(finite) & (finite > 0)]
     low, high = finite.min() / 3, finite.max() * 3
-    fig, axes = style.figure(width=8.0, height=1.4 + 0.23 * len(frame))
+    fig, axes = style.figure(width=8.0, height=1.6 + 0.26 * len(frame))
     places = np.arange(len(frame))
     claimed, proven, audited, on_pair = (
         frame[f"epsilon_{name}"].to_numpy(float)
@@ -61,15 +61,14 @@ def ledger(frame):
     axes.set_ylim(-0.7, len(frame) - 0.3)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.set_yticks(places, _names(frame), fontsize=8)
-    borders = np.flatnonzero(frame["mechanism"].to_numpy()[1:] != frame["mechanism"][:-1])
-    axes.hlines(borders + 0.5, low, high, color="#cccccc", linewidth=0.8)
     axes.grid(axis="y", visible=False)
     axes.set_xlabel(r"$\varepsilon$ (smaller is more private)")
     axes.xaxis.tick_top()
     axes.xaxis.set_label_position("top")
     levels = sorted({f"{100 * level:g} %" for level in frame["confidence"]})
     axes.set_title(
-        f"Privacy ledger: {' or '.join(levels)} confidence\nin all of a mechanism's lower bounds",
+        f"Privacy ledger, the worst {len(frame)}: {' or '.join(levels)} confidence\n"
+        "in all of a mechanism's lower bounds",
         loc="left",
     )
     fig.legend(loc="outside upper center", ncols=3, fontsize=8)
@@ -77,7 +76,7 @@ def ledger(frame):
 
 
 def _shown(rows):
-    """Index of the row of an attack that is drawn."""
+    """Index of the row of a mechanism that is drawn."""
     for kind in ("audited", "proven"):
         factor = rows[f"epsilon_{kind}"] / rows["epsilon_claimed"]
         if (factor > 1 + 1e-3).any():  # a smaller excess is due to the solver's error

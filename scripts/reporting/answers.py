@@ -137,6 +137,7 @@ def sentence(group):
     interval = f" (95\u00a0% interval {ends[0]} to {ends[1]})" if ends[0] and sets > FEW else ""
     return {
         "task": NOUNS[first["task"]],
+        "mechanism": first["mechanism"],
         "how": f"{first['regime']}, {first['adjacency']}",
         "method": first["title"],
         "text": f"No other method is significantly better in {first['shared_not_beaten']} of {of} "

@@ -17,6 +17,11 @@ START = 0.05  # CPU seconds of a job without work: the fork and the process that
 TRAIN = ("run", "fit", "search")
 
 
+def by_the_clock(expected, cores):
+    """Seconds by the clock of jobs with these CPU seconds, each on one core; nothing beats the longest."""
+    return max(sum(expected) / cores, max(expected, default=0.0))
+
+
 def work(rule, path, experiment):
     """The work of a job. path: below its rule's folder, such as <dataset>/<method>/n=<size>/eps=1."""
     size = re.search(r"n=(\d+)", path)

@@ -1,20 +1,25 @@
 """The three findings of the first screens, in numbers: what to use, what holds, and what leaks.
 
-Pictures (`plots.headlines`), README, page and guides take every headline number from here.
+Pictures (`plots.headlines`), README, page and guides take every headline number from here: the documents
+those of workflow/report/headlines.json, which scripts/tools/headlines.py copies from a run.
 """
 
 import math
+import re
+import textwrap
 from pathlib import Path
 
 from dp_privacy.accounting import REPLACE_ONE
 from plots import headlines as pictures
-from reporting import ledger, packing, readings, record
+from reporting import answers, ledger, packing, readings, record
 from reporting.recommendations import NO_GAIN, UNTUNED
 from study import facts, paths
 from study.configuration.experiment import data_name
 from study.jobs.files import read_csv, read_json
 
 OPEN = "open"
+DOCUMENTS = ("README.md", "workflow/guides/*.md")
+MARKED = re.compile(r"(<!-- headline: (\w+) -->)\n.*?\n(<!-- end -->)", re.DOTALL)
 
 
 def keeps(rows):
@@ -101,7 +106,7 @@ def leaks():
         forms.append(
             {
                 "name": entry["name"],
-                "released": name.endswith("_released"),
+                "released": name.endswith(ledger.RELEASED),
                 "proven": proven,
                 "attacked": attacked or None,
             }
@@ -109,12 +114,23 @@ def leaks():
     return forms, claimed
 
 
+def use():
+    """[{task, method, mechanism, text}]: the page's first sentences, one for each task."""
+    content = answers.answers() or {"leads": ()}
+    return [
+        {key: lead[key].replace("\u00a0", " ") for key in ("task", "method", "mechanism", "text")}
+        for lead in content["leads"]
+    ]
+
+
 def numbers(cells, sources, forms, claimed, shown):
-    """Every number of the three sentences, as plain data."""
+    """Every number of the sentences, as plain data."""
     return {
+        "use": use(),
         "keeps": [row for row in cells if row["dataset"] in shown],
         "rows_needed": [
-            {"dataset": name, "epsilon": epsilon, "rows": rows_needed(cells, name, epsilon)}
+            {"dataset": name, "title": data_name(name), "epsilon": epsilon}
+            | {"rows": rows_needed(cells, name, epsilon)}
             for name in shown
             for epsilon in sorted({row["epsilon"] for row in cells if row["dataset"] == name})
         ],
@@ -135,12 +151,17 @@ def _plain(counts):
 
 
 def sentences(numbers):
-    """{keeps, holds, leaks}: one sentence under each picture."""
+    """{keeps, holds, leaks}: one sentence under each picture; `use`: which method to use."""
     return {
+        "use": " ".join(map(_use_said, numbers["use"])),
         "keeps": _keeps_said(numbers),
         "holds": _holds_said(numbers["holds"]),
         "leaks": _leaks_said(numbers["leaks"]),
     }
+
+
+def _use_said(one):
+    return f"{one['task']}, use {one['method']} (`{one['mechanism']}`). {one['text']}"
 
 
 def _keeps_said(numbers):
@@ -153,7 +174,7 @@ def _keeps_said(numbers):
     ]
     never = [f"{row['epsilon']:g}" for row in own if not row["rows"]]
     said = "What to use: percent of what can be learnt that the best method keeps. "
-    said += f"On {data_name(first)}, it"
+    said += f"On {own[0]['title']}, it"
     said += f" keeps 95 % (bordered) from {_listed(enough)}" if enough else ""
     said += ";" * bool(enough and never)
     said += f" no number of rows tried suffices at epsilon {_listed(never)}" if never else ""
@@ -194,6 +215,20 @@ PICTURES = {
     "holds": "Verdicts on the results of each source",
     "leaks": "Real over claimed epsilon, for each form that is less private than claimed",
 }
+
+
+def documents():
+    return [path for pattern in DOCUMENTS for path in sorted(paths.HOME.glob(pattern))]
+
+
+def in_document(text, said):
+    """A document with the sentences between its marks replaced. said: of `sentences`."""
+
+    def block(match):
+        sentence = textwrap.fill(said[match[2]], 120, break_on_hyphens=False)
+        return f"{match[1]}\n{sentence}\n{match[3]}"
+
+    return MARKED.sub(block, text)
 
 
 def section():

@@ -1,4 +1,4 @@
-"""Builds the page's privacy ledger: pictures, by family, of mechanisms' worst attacks and proofs."""
+"""Builds the page's privacy ledger: mechanisms' worst attacks and proofs, the worst as a picture."""
 
 import json
 import math
@@ -38,6 +38,8 @@ OTHERS = {
     paths.AUDITED_CELLS: "every cell of every results table: claimed, proven, and what attacks found",
     paths.SPENDING: "what methods spend, tuning and preparation included",
 }
+DRAWN = 15  # number of mechanisms in the picture
+RELEASED = "_released"  # end of the names of programs that authors released
 # First words of verdicts, from worst to best; "" stands for all other verdicts.
 VERDICTS = ("exceeds", "refutes", "more than claimed", "", "consistent")
 BEYOND = VERDICTS[2] + " by proof"
@@ -62,7 +64,7 @@ COLUMNS = ("mechanism", "verdict", "replay", "attack", "epsilon", *NUMBERS)
 
 
 def ledger():
-    """The section's content; `families` is empty if nothing was audited."""
+    """The section's content. picture: of the worst mechanisms, without rows if nothing was audited."""
     path, profiles = Path(paths.LEDGER()), Path(paths.PROFILES())
     attacks = read_csv(path) if path.exists() else []
     by_mechanism = {}
@@ -73,14 +75,12 @@ def ledger():
     worst_first = sorted(
         groups, key=lambda pair: (_rank(_verdict(*pair)), _order(min(pair[0], key=_order)))
     )
-    picture = dots.scaled([entry(*pair) for pair in worst_first], log=True)
-    families = {name: [] for name in FAMILIES}
-    for row in picture["rows"]:
-        families[row["family"]].append(row)
+    rows = [entry(*pair) for pair in worst_first]
     files = {path: "every attack at every epsilon, with its reasons"}
     files |= {Path(place()): what for place, what in OTHERS.items()}
     return {
-        "families": [(name, picture | {"rows": own}) for name, own in families.items() if own],
+        "picture": dots.scaled(rows[:DRAWN], log=True),
+        "others": rows[DRAWN:],
         "columns": COLUMNS,
         "attacks": [line(attack) for attack in attacks],
         "profiles": packing.picture(profiles) if profiles.exists() else "",
@@ -150,6 +150,7 @@ def entry(group, cells=()):
     broken = any(attack.get("low_bits", "").startswith("broken") for attack in group)
     return {
         "mechanism": worst["mechanism"],
+        "what": "released program" if worst["mechanism"].endswith(RELEASED) else "mechanism",
         "family": family(worst["mechanism"]),
         "name": _name(worst, variant(group, cells)),
         "verdict": verdict,

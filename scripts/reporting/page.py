@@ -10,7 +10,17 @@ import jinja2
 
 from checks import verdicts
 from plots import style
-from reporting import answers, costs, headlines, ledger, packing, readings, road, sources
+from reporting import (
+    answers,
+    costs,
+    figure_verdicts,
+    headlines,
+    ledger,
+    packing,
+    readings,
+    road,
+    sources,
+)
 from reporting.record import recommended as recorded
 from study import paths
 from study.canonical import epsilon
@@ -74,6 +84,7 @@ def render(gathered, seed, shows, stale=None, outdated=()):
     audited = ledger.ledger()
     _link(cards, audited, gathered)
     _number_figures(cards, audited, experiments)
+    _judge_figures(cards, experiments)
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
         autoescape=lambda name: name is None or name.endswith(".j2"),
@@ -114,7 +125,7 @@ def render(gathered, seed, shows, stale=None, outdated=()):
 
 def _link(cards, audited, gathered):
     """Link each card to the ledger's rows of its private methods, and each row to its cards."""
-    rows = {row["mechanism"]: row for _, picture in audited["families"] for row in picture["rows"]}
+    rows = {row["mechanism"]: row for row in (*audited["picture"]["rows"], *audited["others"])}
     for row in rows.values():
         row["cards"] = []
     for card in cards:
@@ -215,6 +226,20 @@ def _number_figures(cards, audited, experiments):
             figure |= {"number": next(numbers), "in_card": False}
 
 
+def _judge_figures(cards, experiments):
+    """Give each figure of a source the claims that it shows, with their outcomes."""
+    claims = figure_verdicts.of_claims(card for card in cards if card["open"])
+    for experiment in experiments:
+        for figure in experiment["figures"]:
+            figure["claims"] = [
+                (name, outcome, sources.look(outcome))
+                for name, outcome in claims.get(figure["id"], ())
+            ]
+            judged = figure["claims"] or figure["printed"]
+            beside = experiment["source"] and not judged
+            figure["beside"] = figure_verdicts.NOTHING if beside else ""
+
+
 def badge_class(text):
     head = str(text).partition(":")[0]
     head = "not reproduced" if head.startswith("not reproduced") else head
@@ -253,7 +278,14 @@ def _experiment(part, jobs):
             for cell, why in part.gaps
         ],
         "figures": [
-            figure | {"id": f"{experiment.name}-{figure['name']}"} for figure in part.figures()
+            figure
+            | {"id": f"{experiment.name}-{figure['name']}"}
+            | {
+                "printed": figure_verdicts.of_numbers(
+                    experiment, experiment.figures[figure["name"]], sections["published"]
+                )
+            }
+            for figure in part.figures()
         ],
         "tables": [
             table | {"rows": list(_named_table(table["columns"], table["rows"], names))}

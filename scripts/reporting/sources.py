@@ -85,6 +85,7 @@ def cards(gathered, experiments, stale=None):
                 "rows": rows,
                 "defects": (sum(row["verdict"] == "shown" for row in defects), len(defects)),
                 "bars": [(what, _bar(r)) for what, r in judged.items() if r],
+                "results": _bar(judged[readings.MEANS] + judged[readings.CLAIMS]),
                 "privacy": privacy([part for part, _ in own]),
                 "tables": [t for part, shown in own for t in _tables(part, shown, source)],
                 "readings": [
@@ -120,6 +121,11 @@ def outcome(verdict):
     """The key in OUTCOMES of a verdict on a printed number or claim."""
     name = record.outcome({"verdict": verdict})
     return name if name in OUTCOMES else verdicts.NOT_RUN
+
+
+def look(name):
+    """The style of an outcome."""
+    return OUTCOMES[name if name in OUTCOMES else verdicts.NOT_RUN][1]
 
 
 def _bar(rows):
@@ -196,7 +202,7 @@ def _tables(part, shown, source):
                 cells.setdefault(row["published_at"], []).append(row)
         if not cells:
             continue
-        titles = _columns(source, spec.values)
+        titles = columns_of(source, spec.values)
         grid, columns = {}, {}
         for at, rows in cells.items():
             *line, column = at.removeprefix(spec.values).strip("/").split("/")
@@ -222,7 +228,7 @@ def _tables(part, shown, source):
     return tables
 
 
-def _columns(source, path):
+def columns_of(source, path):
     table = source.look_up(path)
     return table.get("columns", ()) if isinstance(table, dict) else ()
 
@@ -301,6 +307,7 @@ def _statements(source, experiments):
             "in_short": verdict if section == "defects" else outcome(verdict),
             "counted": AGAIN if entry.get("again") else OTHER if entry.get("trivia") else RESULT,
             "where": entry.get("where", ""),
+            "shown_in": entry.get("shown_in") or (),
             "says": entry.get("says") or entry["what"],
             "size": entry.get("size", ""),
             "why": "" if verdict in UNREASONED else because.get(name, ELSEWHERE),

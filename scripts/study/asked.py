@@ -1,6 +1,7 @@
 """Reads the arguments of a Snakemake run, and explains errors in its profile and targets."""
 
 import os
+import shutil
 import sys
 from difflib import get_close_matches
 from pathlib import Path
@@ -9,6 +10,7 @@ from study import paths
 from study.configuration.faults import nearest
 
 PROFILES = "workflow/profiles"
+PROGRAMS = {"slurm": "sbatch", "lsf": "bsub"}  # Snakemake's plugin -> what it submits jobs with
 DATA = "data"  # the folder of data sets, whose files need no experiment
 
 
@@ -85,6 +87,32 @@ def no_profile(profile, directory=None):
     if near:
         return f"no profile {profile!r}; did you mean {f'{folder}/{near[0]}'!r}?"
     return f"no profile {profile!r} ({folder} has {', '.join(shipped)})"
+
+
+def no_scheduler(parsed):
+    """An error message if the profile's scheduler is not on this machine; otherwise "".
+
+    Without this check, each of thousands of jobs would fail by itself. A dry run submits nothing.
+    """
+    from snakemake.cli import get_argument_parser
+
+    if (
+        parsed.dryrun
+        or parsed.unlock
+        or not (parsed.workflow_profile and Path(parsed.workflow_profile).is_dir())
+    ):
+        return ""
+    parser = get_argument_parser(profiles=[Path(parsed.workflow_profile)])
+    asked = parser.parse_args(sys.argv[1:])
+    program = PROGRAMS.get(asked.executor)
+    if asked.executor == "cluster-generic":
+        program = str(asked.cluster_generic_submit_cmd).partition(" ")[0]
+    if program is None or shutil.which(program):
+        return ""
+    return (
+        f"the profile {parsed.workflow_profile!r} submits jobs with {program}, which this machine does not "
+        f"have: start the run on a login node of the cluster, or use --cores all in place of the profile"
+    )
 
 
 def no_target(target, rules, files, made):

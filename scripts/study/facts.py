@@ -42,7 +42,7 @@ class Source(NamedTuple):
         facts = {k: v for k, v in self.values.items() if k not in ("readings", "together")}
         for section in ("claims", "defects"):
             facts[section] = [
-                {k: v for k, v in entry.items() if k not in ("experiment", *DECIDES)}
+                {k: v for k, v in entry.items() if k not in ("experiment", "shown_in", *DECIDES)}
                 for entry in self.values.get(section, ())
             ]
         return facts

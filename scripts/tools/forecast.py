@@ -1,4 +1,4 @@
-"""Forecasts the number of jobs and the CPU hours of a run, per experiment.
+"""Forecasts the number of jobs and the CPU hours of a run, per experiment, and its hours by the clock.
 
 python scripts/tools/forecast.py --configfile config/real.yaml config/full.yaml
 python scripts/tools/forecast.py -- cm08
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import home
 
-from reporting import costs, forecast
+from reporting import costs, forecast, terminal
 from reporting.plan import configuration, planned
 from study import paths
 from study.configuration.config import ConfigError, load
@@ -20,7 +20,12 @@ from study.jobs.files import read_csv, read_json, write_csv
 def main():
     parser = home.run_arguments(__doc__)
     parser.add_argument("--all", action="store_true", help="also jobs whose results are up to date")
-    parser.add_argument("--cores", type=int, default=4, help="for the time on so many cores")
+    parser.add_argument(
+        "--cores",
+        type=int,
+        default=4,
+        help="cores that work at a time; of a cluster, submissions x the profile's cores",
+    )
     parser.add_argument(
         "--record", action="store_true", help=f"measure anew: from results to {forecast.TABLE}"
     )
@@ -53,7 +58,9 @@ def show(arguments):
         print(line(name, *totals[name]))
     seconds = sum(expected.values())
     print(line("all", len(jobs), seconds))
-    print(f"On {arguments.cores} cores about {seconds / 3600 / arguments.cores:.2g} hours.")
+    clock = forecast.by_the_clock(expected.values(), arguments.cores)
+    duration = terminal.duration(clock)
+    print(f"On {arguments.cores} cores {duration} by the clock, not counting time in queues.")
     print("Wider data than were measured cost more.")
 
 

@@ -4,10 +4,16 @@ A tool must import this module first, because other modules read the working fol
 """
 
 import argparse
+import importlib.util
 import os
 import sys
 from pathlib import Path
 
+if importlib.util.find_spec("pydantic") is None:
+    sys.exit(
+        "error: this Python lacks the workflow's libraries: activate the environment "
+        "(`. .venv/bin/activate`; `sh envs/setup.sh` makes it)"
+    )
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 START = Path.cwd()  # relative paths in the arguments are relative to this folder

@@ -1,10 +1,11 @@
-"""Prints what a source says beside what we found: claims, defects and printed numbers, with verdicts.
+"""Prints what a source says beside what we found: claims, defects and printed tables, with verdicts.
 
     python scripts/tools/verdicts.py cm08
     python scripts/tools/verdicts.py einarsson_2018 --section claims
 
 The source is a folder of config/sources, its short name, or one of its experiments. Verdicts of the last
 run come first; where it leaves a line open, the verdict of the recorded run is shown, marked with its date.
+Tables have the source's shape; `--section published` lists their numbers, with methods and readings.
 """
 
 import argparse
@@ -15,14 +16,15 @@ from pathlib import Path
 
 import home
 
+from checks import by_source
 from checks.verdicts import CALIBRATED
-from reporting import costs, dots, readings, record
+from reporting import costs, dots, readings, record, shape
 from study import facts, paths
 from study.configuration.sources import experiment_files
 from study.configuration.validation import read_yaml
 from study.jobs.files import read_csv
 
-SECTIONS = ("claims", "defects", "published")
+SECTIONS = ("claims", "defects", "tables", "published")
 WIDEST = 120
 
 
@@ -33,7 +35,7 @@ def main():
         parents=[home.ARGUMENTS],
     )
     parser.add_argument("source")
-    parser.add_argument("--section", nargs="+", choices=SECTIONS, default=SECTIONS)
+    parser.add_argument("--section", nargs="+", choices=SECTIONS, default=SECTIONS[:3])
     parser.add_argument("--results", default="results", help="the run's folder of results")
     arguments = parser.parse_args()
     paths.use(arguments.results)
@@ -41,8 +43,8 @@ def main():
     rows = decided(key)
     if not rows:
         sys.exit(
-            f"error: neither {paths.BY_SOURCE(source=key)} nor config/record/{key} has verdicts: run its "
-            f"experiments first"
+            f"error: neither {paths.results()} nor config/record/{key} has verdicts: run its experiments "
+            f"first"
         )
     print(facts.read(key).values["cited"])
     print(record.counts(record.once(rows)))
@@ -50,6 +52,9 @@ def main():
         print(readings.best(read_csv(path)))
     width = min(shutil.get_terminal_size((WIDEST, 0)).columns, WIDEST)
     for section in arguments.section:
+        if section == "tables":
+            print("", *shape.lines(key, rows), sep="\n")
+            continue
         own = [row for row in rows if row["section"] == section]
         if own:
             print(f"\n{section} ({len(own)})")
@@ -70,8 +75,13 @@ def key_of(name):
 
 
 def decided(key):
-    path = Path(paths.BY_SOURCE(source=key))
-    return record.instead(key, read_csv(path) if path.exists() else [])
+    """Rows of the experiments that have run, perhaps not all, and recorded ones where these are open."""
+    own = {}
+    for name, path in experiment_files().items():
+        files = {s: Path(paths.VERDICTS(experiment=name, section=s)) for s in record.SECTIONS}
+        if any(map(Path.exists, files.values())) and read_yaml(path).get("source") == key:
+            own[name] = {s: read_csv(file) for s, file in files.items() if file.exists()}
+    return record.instead(key, [*by_source.rows(facts.read(key), own)] if own else [])
 
 
 def best_readings(key):

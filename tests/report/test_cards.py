@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from dp_privacy.accounting import Guarantee, after_preparation
-from reporting import dots, ledger, readings, sources
+from reporting import dots, ledger, readings, shape, sources
 from study import facts, paths
 from study.configuration.experiment import Experiment
 from study.configuration.experiment_keys import Method
@@ -251,3 +251,41 @@ def test_readings_without_a_file_are_not_shown(project):
     assert actual["open"] == [("row order", "which first?", "as drawn")]
     ((reading, cells),) = actual["joint"]
     assert reading == "as stated" and cells["claims"] == "1 of 1"
+
+
+def test_tables_are_written_in_the_papers_shape():
+    def value(where, method, stated, ours, verdict, quantity="error", dataset="a"):
+        key = {"experiment": "veldhuizen", "section": "published", "dataset": dataset}
+        numbers = {"stated": stated, "ours": ours, "verdict": verdict, "quantity": quantity}
+        return key | {"where": f"tables/{where}", "method": method, "read_ours": ""} | numbers
+
+    spread = "error, standard deviation over folds"
+    rows = [
+        value("table_2/separable/0", "plain", "0", "0.001", "reproduced"),
+        value("table_2/separable/2", "m", "0.031", "", "not run"),
+        value("table_2/inseparable/2", "m", "0.051", "0.09", "not reproduced by any of 2 readings"),
+        value("table_2/inseparable/2", "m", "0.01", "0.02", "reproduced", spread),
+        value("table_2/inseparable/2", "other", "0.051", "0.05", "reproduced"),
+        value("text/percent", "m", "0.14", "0.2", "reproduced if rows: file")
+        | {"read_ours": "0.15"},
+        # A recorded run has what this one lacks.
+        value("table_2/separable/2", "m", "0.031", "0.032", "reproduced", dataset="b"),
+    ]
+    (name, columns, lines), (text, *_) = shape.tables("veldhuizen_2020", rows)
+    assert (name, text) == ("tables/table_2", "tables/text")
+    # The columns have the paper's names; cells without a printed number stay empty.
+    assert columns == ["logistic_regression", "algorithm_2"]
+    assert lines == [
+        ("separable", ["0 / 0.001 \N{CHECK MARK}", "0.031 / 0.032 \N{CHECK MARK}"]),
+        (
+            "inseparable",
+            ["", "0.051 \N{PLUS-MINUS SIGN} 0.01 / 0.09 \N{PLUS-MINUS SIGN} 0.02 \N{BALLOT X}"],
+        ),
+    ]
+    document = shape.document("veldhuizen_2020", rows)
+    assert (
+        document.startswith("# Veldhuizen 2020")
+        and "|  | logistic regression | algorithm 2 |" in document
+    )
+    assert "|  | 0.14 / 0.15 \N{CHECK MARK}* |" in document
+    assert "None of its numbers is compared." in shape.document("veldhuizen_2020", [])

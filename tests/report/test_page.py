@@ -5,12 +5,14 @@ import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from conftest import answer
 from jobs import forecasts
+from plots import ledger as plot_ledger
 from plots import style
-from reporting import answers, costs, dots, recommendations, road
+from reporting import answers, costs, dots, figure_verdicts, recommendations, road, sources
 from reporting import ledger as ledgers
 from reporting import page as pages
 from reporting.collect import Gathered
@@ -436,7 +438,13 @@ def attack(mechanism, epsilon, proven, audited, verdict):
     return {
         **{"mechanism": mechanism, "attack": "opposite_corner", "epsilon": epsilon},
         **{"epsilon_claimed": epsilon, "epsilon_proven": proven, "epsilon_audited": audited},
-        **{"epsilon_pair": "", "verdict": verdict, "replay": "holds", "adjacency": "replace-one"},
+        **{
+            "confidence": 0.95,
+            "epsilon_pair": "",
+            "verdict": verdict,
+            "replay": "holds",
+            "adjacency": "replace-one",
+        },
         **{"reason": "composes " * 40, "pair_reason": "all is moved"},
     }
 
@@ -459,13 +467,14 @@ def ledger(project):
 
 def test_the_ledger_has_one_line_per_mechanism_its_worst(ledger):
     actual = ledgers.ledger()
-    families = {name: picture["rows"] for name, picture in actual["families"]}
-    assert {name: [row["name"] for row in rows] for name, rows in families.items()} == {
-        "Forms as their authors printed or ran them": ["Laplace per weight, as written"],
-        "Noise on gradients": ["SGD, norm-Laplace noise"],
-        "Selection, sampling and others": ["of ones own"],
-    }
-    (worst,), (sound,), (own,) = families.values()
+    rows = actual["picture"]["rows"]
+    assert [(row["name"], row["family"]) for row in rows] == [
+        ("Laplace per weight, as written", "Forms as their authors printed or ran them"),
+        ("of ones own", "Selection, sampling and others"),
+        ("SGD, norm-Laplace noise", "Noise on gradients"),
+    ]
+    assert actual["others"] == []
+    worst, own, sound = rows
     assert worst["verdict"] == "refutes the claim" and worst["why"].startswith(
         "The worst of 3 attacks, "
     )
@@ -483,6 +492,63 @@ def test_the_ledger_has_one_line_per_mechanism_its_worst(ledger):
     assert actual["summary"] == (
         "consistent with the claim (1), refutes the claim (1), more than claimed by proof (1)"
     )
+
+
+def test_the_ledgers_picture_has_the_worst_and_a_table_has_the_others(project):
+    names = [f"own_{k}" for k in range(17)] + ["amp_released"]
+    rows = [
+        attack(
+            name,
+            1,
+            20 - k,
+            19 - k if k < 10 else 0.5,
+            "refutes the claim" if k < 10 else "consistent",
+        )
+        for k, name in enumerate(names)
+    ]
+    write_csv(paths.LEDGER(), list(rows[0]), [row.values() for row in reversed(rows)])
+    actual = ledgers.ledger()
+    assert [row["mechanism"] for row in actual["picture"]["rows"]][:10] == names[:10]
+    assert len(actual["picture"]["rows"]) == ledgers.DRAWN and len(actual["others"]) == 3
+    drawn = plot_ledger.ledger(pd.read_csv(paths.LEDGER()))
+    labels = [text.get_text() for text in drawn.axes[0].get_yticklabels()]
+    assert len(labels) == plot_ledger.DRAWN and labels[-1].startswith("own 0: ")
+    page = whole([])
+    assert page.count('class="audited"') == len(names)
+    assert len(re.findall(r'<tr id="ledger-\w+" class="audited"', page)) == 3
+    assert 'id="ledger-amp_released" class="audited" data-what="released program"' in page
+
+
+def test_figures_bear_the_verdicts_on_what_they_show(decided, monkeypatch):
+    decided.smaller = []
+    page = page_of(decided)
+    captions = dict(
+        re.findall(r'<figure id="cm08-(\w+)">.*?<figcaption>(.*?)</figcaption>', page, re.S)
+    )
+    claims = {row["id"]: row["verdict"] for row in Gathered(decided, {}).verdicts("claims")}
+    shown = {
+        "figure_2a": ["cm08-2"],
+        "figure_2c": ["cm08-3", "cm08-4", "cm08-8"],
+        "figure_1": ["cm08-1"],
+    }
+    for name, ids in shown.items():
+        found = re.findall(r'<a class="badge (\w+)" href="#([\w-]+)">([^<]*)</a>', captions[name])
+        assert [id for _, id, _ in found] == ids
+        for look, id, text in found:
+            outcome = sources.outcome(claims[id])
+            assert (look, text) == (sources.look(outcome), f"{id}: {outcome}")
+    rows = Gathered(decided, {}).verdicts("published")
+    spec = decided.figures["figure_1"]  # shows the six printed means
+    said = figure_verdicts.of_numbers(decided, spec, rows)
+    assert sum(map(int, re.findall(r"\d+", said))) == 6 and said in captions["figure_1"]
+    one = spec.model_copy(update={"datasets": ["cm08_separable"]})
+    of_one = figure_verdicts.of_numbers(decided, one, rows)
+    assert sum(map(int, re.findall(r"\d+", of_one))) == 3
+    assert figure_verdicts.of_numbers(decided, decided.figures["figure_2c"], rows) == ""
+    assert figure_verdicts.NOTHING not in page
+    monkeypatch.setattr(figure_verdicts, "of_claims", lambda cards: {})
+    caption = page_of(decided).partition('id="cm08-figure_2c"')[2].partition("</figure>")[0]
+    assert figure_verdicts.NOTHING in caption
 
 
 def test_of_attacks_that_find_nothing_the_ledger_shows_the_one_whose_replay_refutes():
@@ -503,8 +569,7 @@ def proven(mechanism, claimed, epsilon, options="{}", reason="by proof", dataset
 def lines_with(cells):
     write_csv(paths.AUDITED_CELLS(), list(cells[0]), [cell.values() for cell in cells])
     actual = ledgers.ledger()
-    rows = [row for _, picture in actual["families"] for row in picture["rows"]]
-    return {row["mechanism"]: row for row in rows}, actual["summary"]
+    return {row["mechanism"]: row for row in actual["picture"]["rows"]}, actual["summary"]
 
 
 def test_the_ledger_shows_the_worst_proof_over_all_cells_of_the_run(ledger):
@@ -630,6 +695,26 @@ def test_in_a_browser(experiment, browser, tmp_path):
         assert "output perturbation" in chosen and "10000" in chosen
         top = page.evaluate("document.querySelector('.chosen').getBoundingClientRect().top")
         assert 0 < top < 800 and page.evaluate("document.querySelector('.found').hidden")
+
+        # Sources, claims and figures are found, too, and shown at the top, where nothing covers them.
+        for words, found in (
+            ("source chaudhuri privacy-preserving", "source-chaudhuri_monteleoni_2008"),
+            ("claim cm08-5 tuned", "cm08-5"),
+            ("figure 2a separable", "cm08-figure_2a"),
+        ):
+            typed = f"f.value = '{words}'; f.dispatchEvent(new Event('input'))"
+            page.evaluate(f"(f => {{ {typed} }})({field})")
+            page.evaluate(f"{buttons}[0].click()")
+            assert page.evaluate("document.querySelector('.chosen').id") == found
+            box = f"document.getElementById('{found}').getBoundingClientRect()"
+            assert page.evaluate(
+                f"(b => document.getElementById('{found}').contains("
+                f"document.elementFromPoint(b.left + 9, b.top + 9)))({box})"
+            )
+            listed = "document.querySelector('.found')"
+            page.evaluate(f"(f => {{ {typed} }})({field})")
+            assert page.evaluate(f"{listed}.getBoundingClientRect().left") >= 0
+            assert page.evaluate(f"{listed}.getBoundingClientRect().right") <= 390
 
         shown = "getComputedStyle(document.querySelector('nav')).display"
         page.call("Emulation.setEmulatedMedia", media="print")

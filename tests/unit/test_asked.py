@@ -75,6 +75,30 @@ def test_an_unknown_profile_names_the_nearest():
     assert asked.no_profile(str(asked.paths.HOME / asked.PROFILES / "local")) == ""
 
 
+def test_a_missing_scheduler_stops_a_run_with_its_profile(monkeypatch, tmp_path):
+    def said(name, **changes):
+        profile = str(asked.paths.HOME / asked.PROFILES / name)
+        parsed = {"workflow_profile": profile, "dryrun": False, "unlock": False} | changes
+        monkeypatch.setattr(asked.sys, "argv", ["snakemake", "--workflow-profile", profile])
+        return asked.no_scheduler(SimpleNamespace(**parsed))
+
+    import snakemake.cli  # noqa: F401 (looks for programs of its own when it is imported)
+
+    monkeypatch.setenv("PATH", str(tmp_path))
+    for name, program in {
+        "sbatch": "sbatch",
+        "slurm": "sbatch",
+        "lsf": "bsub",
+        "generic": "qsub",
+    }.items():
+        assert f"submits jobs with {program}, which this machine does not have" in said(name)
+        assert said(name, dryrun=True) == said(name, unlock=True) == ""
+    assert said("local") == said("nowhere") == said("sbatch", workflow_profile=None) == ""
+    (tmp_path / "sbatch").write_text("#!/bin/sh\n")
+    (tmp_path / "sbatch").chmod(0o755)
+    assert said("sbatch") == said("slurm") == ""
+
+
 def test_another_program_has_no_arguments_of_snakemake(monkeypatch):
     monkeypatch.setattr(asked.sys, "argv", ["/usr/bin/pytest", "--cores", "1"])
     assert asked.arguments() is None

@@ -76,3 +76,9 @@ def test_a_table_has_the_totals_of_measured_jobs():
         ("run", "new", 3, 60 * 5 * 200, 9.0),
         ("table", "", 2, 2, 7.0),
     ]
+
+
+def test_by_the_clock_no_run_is_shorter_than_its_longest_job():
+    assert forecast.by_the_clock([10.0, 20.0, 30.0], 2) == 30.0
+    assert forecast.by_the_clock([10.0] * 8, 2) == 40.0
+    assert forecast.by_the_clock([], 2) == 0.0

@@ -1,14 +1,17 @@
 """Tests the findings of the first screens: their numbers, sentences and pictures."""
 
 import math
+import re
 
 import matplotlib.pyplot as plt
 import pytest
+from PIL import Image
 
 from plots import headlines as pictures
+from project import ROOT
 from reporting import headlines
 from study import paths
-from study.jobs.files import write_csv
+from study.jobs.files import read_json, write_csv
 
 DEVIATION = "error, standard deviation over folds"
 
@@ -99,12 +102,16 @@ def test_results_are_counted_once_and_apart_from_other_numbers(tmp_path, monkeyp
 
 
 NUMBERS = {
+    "use": [
+        {"task": "To learn two classes", "method": "the best", "mechanism": "m_1"}
+        | {"text": "It loses 2 %."}
+    ],
     "keeps": [],
     "rows_needed": [
-        {"dataset": "randhie", "epsilon": 0.1, "rows": None},
-        {"dataset": "randhie", "epsilon": 1.0, "rows": 16000},
-        {"dataset": "randhie", "epsilon": 4.0, "rows": 4000},
-        {"dataset": "fair", "epsilon": 4.0, "rows": 400},
+        {"dataset": "randhie", "title": "the survey", "epsilon": 0.1, "rows": None},
+        {"dataset": "randhie", "title": "the survey", "epsilon": 1.0, "rows": 16000},
+        {"dataset": "randhie", "title": "the survey", "epsilon": 4.0, "rows": 4000},
+        {"dataset": "fair", "title": "another", "epsilon": 4.0, "rows": 400},
     ],
     "holds": [
         {
@@ -119,6 +126,7 @@ NUMBERS = {
 
 def test_sentences_say_the_numbers():
     said = headlines.sentences(NUMBERS)
+    assert said["use"] == "To learn two classes, use the best (`m_1`). It loses 2 %."
     assert "16,000 rows on at epsilon 1 and 4,000 rows on at epsilon 4" in said["keeps"]
     assert "no number of rows tried suffices at epsilon 0.1" in said["keeps"]
     assert (
@@ -157,3 +165,46 @@ def test_pictures_show_every_number():
     plt.close(figure)
     for empty in (pictures.keeps([], {}), pictures.holds([]), pictures.leaks([])):
         plt.close(empty)
+
+
+SHOWN = ROOT / "workflow/report"
+
+
+def marked():
+    """(document, name, sentence as it stands) of every marked headline."""
+    for path in headlines.documents():
+        for match in headlines.MARKED.finditer(path.read_text(encoding="utf-8")):
+            yield path, match[2], " ".join(match[0].split("-->")[1].split("<!--")[0].split())
+
+
+def test_documents_have_the_sentences_that_the_committed_numbers_make():
+    said = headlines.sentences(read_json(SHOWN / "headlines.json"))
+    found = list(marked())
+    for path, name, text in found:
+        assert text == said[name], path
+    everywhere = {name for path, name, _ in found if path.name == "README.md"}
+    assert everywhere == said.keys()
+    guides = {name for path, name, _ in found if path.parent.name == "guides"}
+    assert guides == said.keys()
+
+
+def test_the_readme_is_short_and_shows_the_three_pictures():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 100
+    assert re.findall(r"!\[.*\]\((.*)\)", text) == [
+        f"workflow/report/{name}.png" for name in headlines.PICTURES
+    ]
+    for name in headlines.PICTURES:
+        with Image.open(SHOWN / f"{name}.png") as picture:
+            assert picture.width <= 900
+    # A number of the sentences stands nowhere else: the next run changes it.
+    rest = headlines.MARKED.sub("", text)
+    assert not re.search(r"\d+ of (the )?\d+|\d+(\.\d+)? %", rest)
+
+
+def test_a_later_runs_sentences_take_the_places_of_the_old_ones():
+    text = "a\n<!-- headline: leaks -->\nold\nnumbers\n<!-- end -->\nb\n"
+    new = headlines.in_document(text, {"leaks": "word " * 30})
+    assert new.startswith("a\n<!-- headline: leaks -->\nword word") and new.endswith("-->\nb\n")
+    assert "old" not in new and max(map(len, new.splitlines())) <= 120
+    assert headlines.in_document(new, {"leaks": "word " * 30}) == new

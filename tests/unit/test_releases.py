@@ -115,6 +115,15 @@ def test_what_an_entry_may_say(loaded):
     )
 
 
+def test_a_negative_label_may_be_0(loaded):
+    request = loaded({"positive": 1}, {"negative": 0}).request
+    assert request.classes == ["0", "1"]
+    lines = [b"1,20,surgery,3,1", b"2,20,surgery,3,0", b"3,20,surgery,1,2"]
+    assert rows.from_facts(request.schema).rows(lines, 3)[1].tolist() == [1, -1, 0]
+    with pytest.raises((Refused, ConfigError), match="labels that are listed"):
+        loaded({"positive": {"above": 0}}, {"negative": 0})
+
+
 def test_a_pure_request_states_no_delta(loaded):
     pure = {"law": "pure", "delta": None, "budget": {"epsilon": 2}}
     actual = loaded(release=pure)

@@ -1,8 +1,12 @@
 """Tests the program that prints a source's verdicts."""
 
+import subprocess
+import sys
+
 import verdicts
 
 from checks import by_source
+from project import ROOT
 from reporting import record
 from study import paths
 from study.jobs.files import write_csv
@@ -21,32 +25,40 @@ def test_a_source_has_three_names():
 
 def test_a_run_is_shown_and_a_record_where_it_leaves_a_line_open(tmp_path, monkeypatch):
     monkeypatch.setenv(paths.VARIABLE, str(tmp_path))
-    own = [
-        row("claims", "c-1", "reproduced", says="it holds", where="figure 1", because="1 < 2"),
-        row("claims", "c-2", "not tested"),
-        row("published", "t 1", "not run", where="tables/t/1", method="m", quantity="error"),
-        row(
-            *("published", "t 2", "reproduced if rows: file"),
-            **{"where": "tables/t/2", "method": "m", "quantity": "error", "stated": "0.25"},
-            **{"ours": "0.3", "read_ours": "0.2504"},
-        ),
-    ]
+    number = {"comparison": "t", "dataset": "", "train_size": "", "epsilon": "", "read_ours": ""}
+    number |= {"method": "m", "quantity": "error", "prediction_low": "", "prediction_high": ""}
+    number |= {"published": "", "ours": "", "reason": "", "counted": "result"}
+    files = {  # what a run of one experiment leaves, without the table of all its source's experiments
+        "claims": [
+            {"id": "cm08-1", "verdict": "reproduced", "decided_by": "1 < 2", "counted": "result"},
+            {"id": "cm08-2", "verdict": "not tested", "decided_by": "", "counted": "result"},
+        ],
+        "published": [
+            number | {"published_at": "tables/t/1", "verdict": "not run"},
+            number
+            | {"published_at": "tables/t/2", "verdict": "reproduced if rows: file"}
+            | {"published": "0.25", "ours": "0.3", "read_ours": "0.2504"},
+        ],
+    }
+    for section, rows in files.items():
+        path = paths.VERDICTS(experiment="cm08", section=section)
+        write_csv(path, [*rows[0]], (each.values() for each in rows))
     old = [
-        row("claims", "c-1", "not reproduced by any of 2 readings"),
-        row("claims", "c-2", "reproduced"),
+        row("claims", "cm08-1", "not reproduced by any of 2 readings"),
+        row("claims", "cm08-2", "reproduced"),
         row("claims", "c-3", "reproduced"),
     ]
-    write_csv(paths.BY_SOURCE(source=KEY), by_source.COLUMNS, (each.values() for each in own))
     dated = [each | {"date": "2026-01-02"} for each in old]
     monkeypatch.setattr(record, "read", lambda table, name: dated)
     rows = verdicts.decided(KEY)
-    assert [(each["id"], each["verdict"], each["date"]) for each in rows] == [
-        *(("c-1", "reproduced", ""), ("c-2", "reproduced", "2026-01-02"), ("t 1", "not run", "")),
-        *(("t 2", "reproduced if rows: file", ""), ("c-3", "reproduced", "2026-01-02")),
-    ]
-    said = list(verdicts.statements([each for each in rows if each["section"] == "claims"], 80))
-    assert said[:3] == ["c-1: reproduced", "    it holds (figure 1)", "    because 1 < 2"]
-    assert "c-2: reproduced, recorded 2026-01-02" in said
+    known = {each["id"]: (each["verdict"], each["date"]) for each in rows}
+    assert known["cm08-1"] == ("reproduced", "") and known["c-3"] == ("reproduced", "2026-01-02")
+    assert known["cm08-2"] == ("reproduced", "2026-01-02")
+    assert known["t tables/t/1"] == ("not run", "")
+    assert known["cm08-3"] == ("not tested", "")  # nothing decides it here
+    said = list(verdicts.statements([each for each in rows if each["section"] == "claims"], 300))
+    assert said[0] == "cm08-1: reproduced" and said[1].endswith("(section 6)")
+    assert said[2] == "    because 1 < 2" and "cm08-2: reproduced, recorded 2026-01-02" in said
     lines = list(verdicts.numbers([each for each in rows if each["section"] == "published"]))
     assert lines[0].split() == ["where", "method", "printed", "ours", "verdict"]
     assert lines[2].split(maxsplit=4) == ["t/2", "m", "0.25", "0.25", "reproduced if rows: file"]
@@ -98,3 +110,15 @@ def test_no_number_fails_by_the_rules_of_an_older_record(monkeypatch):
     monkeypatch.setattr(record, "read", lambda table, name: [fails, older])
     shown = {each["id"]: each["verdict"] for each in record.instead(KEY, own)}
     assert shown == {"c-1": fails["verdict"], "c-2": "not tested"}
+
+
+def test_without_the_environment_a_tool_says_how_to_activate_it():
+    program = [
+        sys.executable,
+        "-S",
+        "scripts/tools/verdicts.py",
+        "cm08",
+    ]  # -S: without its libraries
+    done = subprocess.run(program, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and done.stderr.startswith("error: this Python lacks")
+    assert "activate" in done.stderr and len(done.stderr.splitlines()) == 1

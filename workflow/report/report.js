@@ -69,10 +69,27 @@ for (const cell of document.querySelectorAll("button.cell")) {
   for (const event of ["click", "focus", "mouseenter"]) cell.addEventListener(event, () => { says.textContent = text; });
 }
 
-// Any cell in two clicks: the field above finds rows of the tables of cells, by words of data sets, methods
-// and numbers; a choice opens the parts that contain it.
+// Anything in two clicks: the field above finds sources, claims, figures, lines of the ledger and cells by their
+// words; a choice opens the parts that contain it.
+function said(part, selector) {
+  return part.querySelector(selector).textContent.replace(/\s+/g, " ").trim();
+}
+
+function things() {
+  const found = [];
+  const add = (row, what, shown) => found.push({ row, shown: `${what}: ${shown}`, text: `${what} ${shown}`.toLowerCase() });
+  for (const card of document.querySelectorAll("article.card")) add(card, "source", said(card, "h3"));
+  for (const line of document.querySelectorAll(".statements li")) {
+    const parts = Array.from(line.childNodes, (part) => part.tagName === "DETAILS" ? "" : part.textContent);
+    add(line, line.dataset.what, parts.join("").trim());
+  }
+  for (const figure of document.querySelectorAll("figure[id]:not([id^=headline-])")) add(figure, "figure", said(figure, "figcaption"));
+  for (const line of document.querySelectorAll(".audited")) add(line, line.dataset.what, said(line, ".name"));
+  return found;
+}
+
 function search(field, list) {
-  const rows = [];
+  const rows = things();
   for (const part of document.querySelectorAll("details.cells")) {
     const heads = Array.from(part.querySelectorAll("thead th"), (cell) => cell.textContent);
     const wanted = ["data set", "method", "training rows", "epsilon"].map((name) => heads.indexOf(name));
@@ -104,7 +121,7 @@ function search(field, list) {
     }));
     const note = document.createElement("li");
     note.className = "note";
-    note.textContent = ` ${found.length} of ${rows.length} cells${found.length > 50 ? ", the first 50" : ""}`;
+    note.textContent = ` ${found.length} of ${rows.length} entries${found.length > 50 ? ", the first 50" : ""}`;
     list.prepend(note);
   });
   addEventListener("keydown", (event) => { if (event.key === "Escape") list.hidden = true; });
@@ -113,7 +130,7 @@ function search(field, list) {
 
 const box = document.createElement("div");
 box.className = "search";
-box.innerHTML = '<label>Find a cell <input type="search" placeholder="method, data set, epsilon"></label><ul class="found" aria-live="polite" hidden></ul>';
+box.innerHTML = '<label>Find <input type="search" placeholder="paper, figure, claim, method"></label><ul class="found" aria-live="polite" hidden></ul>';
 document.querySelector("header").insertBefore(box, document.getElementById("theme"));
 search(box.querySelector("input"), box.querySelector("ul"));
 

@@ -35,6 +35,7 @@ def check_asked():
     if arguments.unlock and runs:
         sys.exit(f"error: {locked_by(runs)}")
     said = [asked.no_profile(arguments.workflow_profile, arguments.directory)]
+    said.append(asked.no_scheduler(arguments))
     said += [
         f"{name!r} after --cache is a target: put -- before it"
         for name in arguments.cache or ()

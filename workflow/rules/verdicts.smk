@@ -75,12 +75,13 @@ rule by_source:
             for path in verdict_paths(experiment)
         ],
     output:
-        report(
+        rows=report(
             paths.BY_SOURCE(),
             caption="../report/by_source.rst",
             category="Everything",
             labels={"page": "what {source} says"},
         ),
+        tables=paths.BY_SOURCE("md"),
     log:
         paths.BY_SOURCE.log(),
     wildcard_constraints:
@@ -95,4 +96,5 @@ rule by_source:
         facts=lambda wildcards: facts(of_source(wildcards.source)[0]),
         library=digest("jobs/by_source.py"),
     shell:
-        'python "$DP_HOME/scripts/job.py" by_source --source {wildcards.source} --verdicts {input} --out {output} 2> {log}'
+        'python "$DP_HOME/scripts/job.py" by_source --source {wildcards.source} --verdicts {input}'
+        " --out {output.rows} --out-tables {output.tables} 2> {log}"

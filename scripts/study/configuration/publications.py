@@ -28,6 +28,12 @@ def check(experiments, sources, datasets):
             raise ConfigError(
                 f"{where()}: source: {source!r} is not known{nearest(source, sources)}"
             )
+        for key, entry in sources[source].statements("claims").items():
+            for shown in entry.get("shown_in") or ():
+                other, _, figure = shown.partition("/")
+                if other == name:
+                    place = f"{where(['claims', key])}: claims.{key}.shown_in"
+                    _known(figure, experiment.figures, place, "figure")
         valid = names[name] | {"datasets": datasets}
         read = experiments[experiment.axis()].published if isinstance(experiment, Reading) else {}
         for key, spec in experiment.published.items():

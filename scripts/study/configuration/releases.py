@@ -271,9 +271,10 @@ def _target(entry, values, missing, codes):
     if "target" in entry:
         target = entry["target"]
         return _number(target["column"], target["bounds"], missing, codes)
-    positive, negative = entry["positive"], values.negative or []
+    positive = entry["positive"]
+    negative = [] if values.negative is None else values.negative  # which may be 0
     if isinstance(positive, dict):
-        if negative:
+        if negative != []:
             raise Refused(
                 "`negative` is for labels that are listed; leave it out beside `positive: {above: ..}`"
             )

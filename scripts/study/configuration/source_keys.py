@@ -35,6 +35,9 @@ class _Decided(Section):
     """As in an experiment's `claims`: all must hold."""
 
 
+FigureName = Annotated[str, StringConstraints(pattern="^[^/]+/[^/]+$")]
+
+
 class Claim(_Decided):
     """What the source says about its results."""
 
@@ -42,6 +45,8 @@ class Claim(_Decided):
     """Name of the statement in tables."""
     where: Maybe[str] = None
     """Section or figure."""
+    shown_in: Maybe[list[FigureName]] = None
+    """<experiment>/<figure> of each figure that shows it, and so bears its verdict in the report."""
     says: str
     """The statement."""
 
@@ -68,7 +73,7 @@ class Document(Section):
     """Abbreviation used in tables."""
     cited: Maybe[str] = None
     """Authors, year and title, for the report."""
-    headline: Maybe[Annotated[str, StringConstraints(pattern="^[^/]+/[^/]+$")]] = None
+    headline: Maybe[FigureName] = None
     """<experiment>/<figure>, the source's best-known figure, for the report."""
     adjacency: Maybe[str] = None
     """Which data sets are neighbours in the source's guarantee."""

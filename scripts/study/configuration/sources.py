@@ -39,7 +39,7 @@ def _root(path):
 
 def load(experiments=None):
     """Key -> `study.facts.Source` of each source that `experiments` name, or of all if None."""
-    sources, files = {}, facts.files()
+    sources, files, available = {}, facts.files(), experiment_files().keys()
     if experiments is not None:
         named = [value.get("source") for value, *_ in experiments.values()]
         files = {key: path for key, path in files.items() if key in named}
@@ -53,6 +53,12 @@ def load(experiments=None):
             if len(set(ids)) < len(ids):
                 twice = next(name for name in ids if ids.count(name) > 1)
                 raise ConfigError(f"{path}: {section}: duplicate id {twice!r}")
+        for entry in values["claims"]:
+            for other in {
+                shown.partition("/")[0] for shown in entry.get("shown_in") or ()
+            } - available:
+                place = f"{path}: claims.{entry['id']}.shown_in"
+                raise ConfigError(f"{place}: no experiment {other!r}{nearest(other, available)}")
         try:
             values = facts.with_tables(values, path.parent)
         except ValueError as error:

@@ -188,6 +188,9 @@ class Rows(Section):
     """Degrees of freedom of the target's noise, which follows Student's t; by default, it is normal
     (linear)."""
 
+    def simulated_columns(self) -> int:
+        return self.columns or len(self.components[0].mean)  # type: ignore[index]
+
 
 _POWER = "^[+-]?[0-9]+([.][0-9]+)?[eE][0-9]+$"
 Large = Number | Annotated[str, StringConstraints(pattern=_POWER)]  # YAML reads 1.0e9 as text
@@ -303,6 +306,12 @@ class DataSet(Section):
     steps: list[Annotated[dict[str, Either[dict[str, Any] | None]], Len(1, 1)]] = [{"row_norm": {}}]
     """Preparation steps in order, after `bounds`, each a name with its options. The last must bound the
     rows' norm."""
+
+    def all_steps(self) -> list[tuple[str, dict]]:
+        """(name, options) of each step. The first applies `bounds`, if there are any."""
+        first = [] if self.bounds is None else [("scale_to_bounds", self.bounds)]
+        own = [(name, options or {}) for step in self.steps for name, options in step.items()]
+        return [*first, *own]
 
 
 Files = dict[FileName, File]

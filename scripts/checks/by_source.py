@@ -22,10 +22,10 @@ def rows(source, decided):
         }
         for entry in source.statements(section).values():
             nobody = {"verdict": NOT_TESTED, "decided_by": "no experiment decides it"}
-            name, row = by_id.get(entry["id"], ("", nobody))
+            name, row = by_id.get(entry.id, ("", nobody))
             yield _row(
-                {"experiment": name, "section": section, "id": entry["id"]},
-                {"where": entry.get("where"), "says": entry.get("says") or entry["what"]},
+                {"experiment": name, "section": section, "id": entry.id},
+                {"where": entry.where, "says": entry.says},
                 {"stated": row.get("threshold"), "ours": row.get("number")},
                 {"verdict": row["verdict"], "because": row["decided_by"]},
             )

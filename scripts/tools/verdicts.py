@@ -43,7 +43,7 @@ def main():
             f"error: neither {paths.BY_SOURCE(source=key)} nor config/record/{key} has verdicts: run its "
             f"experiments first"
         )
-    print(facts.read(key).values["cited"])
+    print(facts.read(key).cited)
     width = min(shutil.get_terminal_size((WIDEST, 0)).columns, WIDEST)
     for section in arguments.section:
         own = [row for row in rows if row["section"] == section]

@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from study.configuration.data_set_keys import DataSet
 from study.configuration.validation import ConfigError, read_yaml
 from study.data import readers
 
@@ -76,7 +77,7 @@ def test_a_code_in_yaml_is_its_text_or_refused(text, tmp_path):
         values = read_yaml(place)["t"]
         assert values["categories"]["c"] == [text, "other"]
     # What is not refused is found in the file as it stands there: "other" comes after it.
-    assert readers.read(values, "t").X.tolist() == [[1, 0], [0, 1]]
+    assert readers.read(DataSet.model_validate(values), "t").X.tolist() == [[1, 0], [0, 1]]
 
 
 @pytest.mark.parametrize(

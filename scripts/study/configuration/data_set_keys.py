@@ -115,10 +115,7 @@ class Rows(Section):
     sklearn: Maybe[Literal["breast_cancer", "diabetes", "digits", "iris", "wine"]] = None
     """A data set of scikit-learn."""
     idx: Maybe[Idx] = None
-    """IDX files (the format of MNIST). Each is a name from config/files.yaml or a path."""
     sparse: Maybe[Sparse] = None
-    """Documents in the format of RCV1: weights of their terms. A hash of the terms' numbers folds them
-    into `columns` columns, and looks at no row."""
     csv: Maybe[str | Annotated[list[str], Len(1)]] = None
     """A table: a path relative to the folder of the project or study, a name from config/files.yaml, or an
     address (https://...), which is downloaded once. CSV text may be plain, gzip-compressed or zipped.
@@ -272,7 +269,6 @@ class DataSet(Section):
     licence: Maybe[str] = None
     """The terms under which the rows may be used."""
     source: Rows
-    """Where the rows come from."""
     label: Maybe[str] = None
     """The column of the label (CSV)."""
     target: Maybe[Target] = None

@@ -1,6 +1,6 @@
 """The keys of config/sources/<key>/source.yaml."""
 
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 
 from annotated_types import Len
 from pydantic import StringConstraints
@@ -40,6 +40,7 @@ class Claim(_Decided):
     """Section or figure."""
     says: str
     """The statement."""
+    size: ClassVar[None] = None
 
 
 class Defect(_Decided):
@@ -51,6 +52,11 @@ class Defect(_Decided):
     """What is wrong."""
     size: Maybe[str] = None
     """How much it matters."""
+    where: ClassVar[None] = None
+
+    @property
+    def says(self) -> str:
+        return self.what
 
 
 class Document(Section):

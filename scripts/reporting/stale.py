@@ -80,8 +80,9 @@ def _settings(experiment):
 
 def _printed(key):
     """What a source prints, without the words of its claims and defects."""
-    printed = facts.read(key).facts().items()
-    return json.dumps([(k, v) for k, v in printed if k not in ("claims", "defects")])
+    printed = facts.read(key).facts()
+    printed = {k: printed[k] for k in ("settings", "tables")} | printed  # as older records have it
+    return json.dumps([(k, v) for k, v in printed.items() if k not in ("claims", "defects")])
 
 
 def _data(chosen, files, datasets):

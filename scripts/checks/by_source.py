@@ -28,10 +28,10 @@ def rows(source, decided):
                 "decided_by": "no experiment decides it",
                 "counted": RESULT,
             }
-            name, row = by_id.get(entry["id"], ("", nobody))
+            name, row = by_id.get(entry.id, ("", nobody))
             yield _row(
-                {"experiment": name, "section": section, "id": entry["id"]},
-                {"where": entry.get("where"), "says": entry.get("says") or entry["what"]},
+                {"experiment": name, "section": section, "id": entry.id},
+                {"where": entry.where, "says": entry.says},
                 {"stated": row.get("threshold"), "ours": row.get("number")},
                 {
                     "verdict": row["verdict"],

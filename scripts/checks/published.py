@@ -63,11 +63,7 @@ def compare(results, source, comparisons, stand_ins):
 
 def _about(source):
     """Path of a printed number -> the id of the defect that is about it."""
-    return {
-        path: entry["id"]
-        for entry in source.values.get("defects", ())
-        for path in entry.get("numbers") or ()
-    }
+    return {path: entry.id for entry in source.defects for path in entry.numbers or ()}
 
 
 def _printed_at(value, spread):

@@ -106,9 +106,9 @@ def listed(experiment: Experiment, source, section):
         yield {
             "id": name,
             "source": source.short,
-            "where": statement.get("where"),
-            "says": statement.get("says") or statement.get("what"),
-            "size": statement.get("size"),
+            "where": statement.where,
+            "says": statement.says,
+            "size": statement.size,
             "counted": counted(experiment.section(section)[name]),
         }
 

@@ -1,6 +1,5 @@
 """Simulates or reads one data set, prepares its rows, and records the steps."""
 
-import inspect
 import json
 from collections import Counter
 
@@ -8,7 +7,8 @@ import numpy as np
 
 from dp import rows as examples
 from dp.seeds import generator
-from study.data import readers, wide
+from study.configuration.data_set_keys import DataSet
+from study.data import readers, simulations
 from study.data.components import BLOCK_ROWS
 from study.data.preparation import Table, prepare
 from study.jobs import script
@@ -18,7 +18,7 @@ from study.jobs.files import atomic, write_json
 def main():
     parser = script.parser(__doc__, seed=True)
     parser.add_argument("--dataset", required=True)
-    parser.add_argument("--entry", type=json.loads, required=True, help="its entry, as JSON")
+    parser.add_argument("--entry", required=True, help="its entry, as JSON")
     parser.add_argument(
         "--out-npz",
         required=True,
@@ -27,21 +27,21 @@ def main():
     parser.add_argument("--out-json", required=True)
     arguments = parser.parse_args()
 
-    entry = arguments.entry
-    source = entry["source"]
+    entry = DataSet.model_validate_json(arguments.entry)
+    source = entry.source
     missing, clipped = Counter(), Counter()
     table, separator, record = prepared(arguments.dataset, entry, arguments.seed, missing, clipped)
     public = public_rows(arguments.dataset, entry, len(table.y), table.train_rows, arguments.seed)
-    parts = split(table, source.get("holdout", 0), public)
-    for k in range(1, source.get("data_replicates", 1)):
+    parts = split(table, source.holdout, public)
+    for k in range(1, source.data_replicates or 1):
         other, _, _ = prepared(arguments.dataset, entry, arguments.seed, missing, clipped, k)
         parts[f"_replicate{k}"] = other.X, other.y
     largest = check(table, parts)
     _, y = parts[""]
-    left = len(y) + len(public) * ("public_share" in entry)
-    if entry.get("rows", left) != left:
+    left = len(y) + len(public) * (entry.public_share is not None)
+    if entry.rows not in (None, left):
         raise ValueError(
-            f"{arguments.dataset}: {left} rows are left after its steps, not the {entry['rows']} "
+            f"{arguments.dataset}: {left} rows are left after its steps, not the {entry.rows} "
             f"that the configuration says"
         )
     arrays = {}
@@ -58,21 +58,21 @@ def main():
         arguments.out_json,
         {
             "dataset": arguments.dataset,
-            "title": entry.get("title", arguments.dataset),
-            "source": source,
+            "title": entry.title or arguments.dataset,
+            "source": source.plain(),
             "rows": len(parts[""][1]),
             "columns": list(table.columns),
             # category column -> its levels, each a prepared column of zeros and ones
             "categories": {
-                name: list(map(str, known)) for name, known in entry.get("categories", {}).items()
+                name: list(map(str, known)) for name, known in (entry.categories or {}).items()
             },
             # label in y -> its name in the source
             "labels": {} if table.target else label_names(table),
             **target(table, entry),
             "class_counts": counts[""],
-            "data_replicates": source.get("data_replicates", 1),
+            "data_replicates": source.data_replicates or 1,
             "public_rows": len(public),
-            "holdout_rows": source.get("holdout", 0),
+            "holdout_rows": source.holdout,
             "test_rows": len(parts["_test"][1]) if "_test" in parts else 0,
             "test_class_counts": counts.get("_test", {}),
             "bound": table.bound,
@@ -92,12 +92,12 @@ def main():
             "put_off": [name for name, _ in table.later.steps],
             "private_rows": [step["step"] for step in record if step["private_rows"]],
             # {row, group, rows, source} if the protected unit may have several rows
-            "unit": entry.get("unit", {}),
+            "unit": entry.unit.plain() if entry.unit else {},
             # what every guarantee assumes to be public
             "premises": [
-                *([entry["premise"]] if "premise" in entry else []),
+                *([] if entry.premise is None else [entry.premise]),
                 *([readers.COMPLETE] if readers.drops(entry) else []),
-                *([readers.BOTH] if "positive" in entry else []),
+                *([] if entry.positive is None else [readers.BOTH]),
                 *(step["premise"] for step in record if "premise" in step),
             ],
         },
@@ -110,26 +110,23 @@ def prepared(dataset, entry, seed, missing, clipped, replicate=0):
     missing, clipped: Counters to which missing and clipped cells are added. replicate: 0 for the data set
     itself, otherwise the index of a further data set from the same distribution, which has no holdout.
     """
-    source, separator = entry["source"], None
+    source, separator = entry.source, None
     again = (replicate,) if replicate else ()
-    if "simulate" in source:
-        own = source | {"holdout": 0} if replicate else source
+    if source.simulate:
+        own = source.but(holdout=0) if replicate else source
         table, separator = simulate(dataset, own, seed, *again)
-        if "target" in entry:
-            table = table._replace(**readers.target(table.y, entry["target"]))
+        if entry.target:
+            table = table._replace(**readers.target(table.y, entry.target))
     else:
         table = readers.read(entry, dataset, missing)
-    if "first" in source:
+    if source.first:
         table = first_shuffled(table, source, seed)
-    steps = [(name, options or {}) for step in entry["steps"] for name, options in step.items()]
-    if "bounds" in entry:
-        clipped.update(outside(table, entry["bounds"]))
-        steps.insert(0, ("scale_to_bounds", entry["bounds"]))
+    clipped.update(outside(table, entry.bounds or {}))
 
     def rng_of(number, name):
         return generator(seed, "data", dataset, "step", number, name, *again)
 
-    table, record = prepare(table, steps, rng_of, put_off=True, overwrite=True)
+    table, record = prepare(table, entry.all_steps(), rng_of, put_off=True, overwrite=True)
     return table, separator, record
 
 
@@ -146,11 +143,11 @@ def outside(table, bounds):
 
 def public_rows(dataset, entry, rows, train_rows, seed):
     """The row numbers of public training rows: the first simulated rows, or a random share of real ones."""
-    if "public_share" not in entry:
-        return np.arange(entry["source"].get("public_rows", 0))
+    if entry.public_share is None:
+        return np.arange(entry.source.public_rows or 0)
     cut = rows if train_rows is None else train_rows
     rng = generator(seed, "data", dataset, "public rows")
-    return np.sort(rng.permutation(cut)[: round(entry["public_share"] * cut)])
+    return np.sort(rng.permutation(cut)[: round(entry.public_share * cut)])
 
 
 def split(table, holdout, public):
@@ -196,7 +193,7 @@ def target(table, entry):
     if not table.target:
         return {}
     column, low, high = table.target
-    counts = {"counts": True} if entry["target"].get("counts") else {}
+    counts = {"counts": True} if entry.target.counts else {}
     return {"target": {"column": column, "bounds": [low, high], **counts}}
 
 
@@ -211,38 +208,34 @@ def simulate(dataset, source, seed, *again):
     The first rows are the holdout or, without one, the public rows.
     """
     rng = generator(seed, "data", dataset, "simulate", *again)
-    if source["simulate"] == "mixture":
+    if source.simulate == "mixture":
         return simulate_mixture(source, rng), None
-    rows, columns = source["rows"] + source.get("holdout", 0), source["columns"]
-    names = tuple(f"x{k}" for k in range(columns))
-    module = wide if source["simulate"] == "signs" else examples
-    function = getattr(module, f"simulate_{source['simulate']}")
-    keys = set(inspect.signature(function).parameters) - {"rows", "columns", "rng"}
-    options = {key: source[key] for key in keys & source.keys()}
-    X, y, separator = function(rows=rows, columns=columns, rng=rng, **options)
-    return Table(X, y, names), separator
+    needed, optional = simulations.keys(source.simulate)
+    given = source.mapping()
+    options = {key: given[key] for key in (*needed, *optional) if key in given}
+    options["rows"] += source.holdout
+    X, y, separator = simulations.KINDS[source.simulate](**options, rng=rng)
+    return Table(X, y, tuple(f"x{k}" for k in range(source.columns))), separator
 
 
 def first_shuffled(table, source, seed):
-    """The first `source["first"]` rows after a shuffle that all data sets from one source share."""
-    order = generator(seed, "data", source["sklearn"], "shuffle").permutation(len(table.X))
-    rows = order[: source["first"]]
+    """The first `source.first` rows after a shuffle that all data sets from one source share."""
+    order = generator(seed, "data", source.sklearn, "shuffle").permutation(len(table.X))
+    rows = order[: source.first]
     return table._replace(X=table.X[rows], y=table.y[rows])
 
 
 def simulate_mixture(source, rng):
-    means, deviations = (
-        np.array([component[key] for component in source["components"]])
-        for key in ("mean", "deviation")
-    )
-    shift = np.array(source.get("public_shift", np.zeros(means.shape[1])))
+    means = np.array([component.mean for component in source.components])
+    deviations = np.array([component.deviation for component in source.components])
+    shift = np.zeros(means.shape[1]) if source.public_shift is None else source.public_shift
     X_public, y_public = examples.simulate_mixture(
-        source.get("public_rows", 0), means + shift, deviations, rng
+        source.public_rows or 0, means + shift, deviations, rng
     )
-    X, y = examples.simulate_mixture(source["rows"], means, deviations, rng)
+    X, y = examples.simulate_mixture(source.rows, means, deviations, rng)
     return Table(
         np.concatenate([X_public, X]),
         np.concatenate([y_public, y]),
         tuple(f"x{k + 1}" for k in range(means.shape[1])),
-        classes=tuple(str(component["class"]) for component in source["components"]),
+        classes=tuple(str(component.class_) for component in source.components),
     )

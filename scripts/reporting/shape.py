@@ -51,7 +51,7 @@ def _cell(rows):
 
 def document(key, rows):
     """`lines` below the source's title."""
-    return "\n".join([f"# {facts.read(key).values.get('cited', key)}", "", *lines(key, rows), ""])
+    return "\n".join([f"# {facts.read(key).cited or key}", "", *lines(key, rows), ""])
 
 
 def lines(key, rows):

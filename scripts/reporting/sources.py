@@ -77,7 +77,7 @@ def cards(gathered, experiments, stale=None):
             {
                 "key": source.key,
                 "short": source.short,
-                "cited": source.values.get("cited", key.replace("_", " ")),
+                "cited": source.cited or key.replace("_", " "),
                 "experiments": [(shown["name"], shown["title"]) for _, shown in own],
                 "open": bool(own),
                 "recorded": recorded,
@@ -102,7 +102,7 @@ def _headline(source, shown):
     drawn = {figure["id"]: figure for e in shown for figure in e["figures"] if figure["data"]}
     most = max(shown, key=lambda e: e["cells"], default={"figures": ()})
     first = next((figure["id"] for figure in most["figures"] if figure["data"]), None)
-    return drawn.get(source.values.get("headline", "").replace("/", "-"), drawn.get(first))
+    return drawn.get((source.headline or "").replace("/", "-"), drawn.get(first))
 
 
 def data(parts):
@@ -305,11 +305,11 @@ def _statements(source, experiments):
             "section": section,
             "verdict": (verdict := decided.get(name, {}).get("verdict", statements.NOT_TESTED)),
             "in_short": verdict if section == "defects" else outcome(verdict),
-            "counted": AGAIN if entry.get("again") else OTHER if entry.get("trivia") else RESULT,
-            "where": entry.get("where", ""),
-            "shown_in": entry.get("shown_in") or (),
-            "says": entry.get("says") or entry["what"],
-            "size": entry.get("size", ""),
+            "counted": AGAIN if entry.again else OTHER if entry.trivia else RESULT,
+            "where": entry.where or "",
+            "shown_in": entry.shown_in or (),
+            "says": entry.says,
+            "size": entry.size or "",
             "why": "" if verdict in UNREASONED else because.get(name, ELSEWHERE),
         }
         for section in SECTIONS

@@ -80,8 +80,9 @@ def _settings(experiment):
 
 def _printed(key):
     """What a source prints, without the words of its claims and defects."""
-    printed = facts.read(key).facts().items()
-    return json.dumps([(k, v) for k, v in printed if k not in ("claims", "defects")])
+    printed = facts.read(key).facts()
+    printed = {k: printed[k] for k in ("settings", "tables")} | printed  # as older records have it
+    return json.dumps([(k, v) for k, v in printed.items() if k not in ("claims", "defects")])
 
 
 def _data(chosen, files, datasets):
@@ -94,10 +95,10 @@ def _data(chosen, files, datasets):
     }
     for name in sorted(names):
         entry = datasets[name]
-        places = origins.source_files(entry["source"]).values()
-        own = origins.own_files(entry["source"], files).values()
-        pinned = [files.get(p.rpartition("/")[2], {}).get("sha256") for p in places]
-        yield [name, entry, pinned, origins.content(own)]
+        named = [place.rpartition("/")[2] for place in origins.source_files(entry.source).values()]
+        pinned = [files[file].sha256 if file in files else None for file in named]
+        own = origins.own_files(entry.source, files).values()
+        yield [name, entry.plain(), pinned, origins.content(own)]
 
 
 def _code(experiment):

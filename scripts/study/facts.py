@@ -5,29 +5,20 @@ The files are config/sources/<key>/source.yaml and a study's config/published/<k
 
 import csv
 import math
-from typing import NamedTuple
 
 from study import canonical, paths
+from study.configuration.source_keys import Document
 
-# Optional sections.
-EMPTY: dict[str, dict | list] = {
-    **{"settings": {}, "tables": {}, "claims": [], "defects": []},
-    **{"readings": {}, "together": []},
-}
 # Keys that say how a claim or defect is decided, not what the source states.
 DECIDES = ("not_tested", "given", "again", "trivia", "checks")
 
 
-class Source(NamedTuple):
-    """A published document. values: the content of its file, including tables in CSV files."""
-
-    key: str
-    short: str
-    values: dict
+class Source(Document):
+    """A published document."""
 
     def look_up(self, path):
         """The value at a path such as 'tables/table_2/separable/1'. Raises KeyError if there is none."""
-        here = self.values
+        here = self.mapping()
         for depth, part in enumerate(path.split("/")):
             children = enumerate(here) if isinstance(here, list) else ()
             children = here.items() if isinstance(here, dict) else children
@@ -39,16 +30,22 @@ class Source(NamedTuple):
         return here
 
     def facts(self):
-        facts = {k: v for k, v in self.values.items() if k not in ("readings", "together")}
+        facts = {k: v for k, v in self.plain().items() if k not in ("readings", "together")}
         for section in ("claims", "defects"):
             facts[section] = [
                 {k: v for k, v in entry.items() if k not in ("experiment", "shown_in", *DECIDES)}
-                for entry in self.values.get(section, ())
+                for entry in facts[section]
             ]
         return facts
 
     def statements(self, section):
-        return {entry["id"]: entry for entry in self.values[section]}
+        return {entry.id: entry for entry in getattr(self, section)}
+
+    def read_tables(self, folder):
+        """Read the tables that are CSV files in the source's folder."""
+        for name, table in self.tables.items():
+            if isinstance(table, str) and table.endswith(".csv"):
+                self.tables[name] = read_table(folder / table)
 
 
 def _spelling(key):
@@ -94,22 +91,12 @@ def files():
     return {key: path for key, path in by_key.items() if key[0] not in "._"}
 
 
-def with_tables(values, folder):
-    """A copy of `values` with tables read from their CSV files."""
-    tables = {
-        name: read_table(folder / table)
-        if isinstance(table, str) and table.endswith(".csv")
-        else table
-        for name, table in values["tables"].items()
-    }
-    return values | {"tables": tables}
-
-
 def read(key):
     """The `Source` with this key. `study.configuration.sources` validates its file."""
     import yaml
 
     path = files()[key]
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    values = EMPTY | yaml.load(path.read_text(encoding="utf-8"), loader)
-    return Source(key, values["short"], with_tables(values, path.parent))
+    source = Source.model_validate(yaml.load(path.read_text(encoding="utf-8"), loader))
+    source.read_tables(path.parent)
+    return source

@@ -46,7 +46,7 @@ def main():
             f"error: neither {paths.results()} nor config/record/{key} has verdicts: run its experiments "
             f"first"
         )
-    print(facts.read(key).values["cited"])
+    print(facts.read(key).cited)
     print(record.counts(record.once(rows)))
     for path in sorted(map(Path, best_readings(key))):
         print(readings.best(read_csv(path)))

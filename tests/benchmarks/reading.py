@@ -22,10 +22,11 @@ LIMIT = 60, 3000  # seconds, MB
 COLUMNS = [f"x{k}" for k in range(9)]
 
 READ = """
-import json, resource, sys
+import resource, sys
 sys.path.insert(0, "scripts")
+from study.configuration.data_set_keys import DataSet
 from study.data import readers
-table = readers.read(json.loads(sys.argv[1]), "large")
+table = readers.read(DataSet.model_validate_json(sys.argv[1]), "large")
 used = resource.getrusage(resource.RUSAGE_SELF)
 print(used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
 """

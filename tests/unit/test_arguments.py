@@ -39,9 +39,9 @@ def configuration(overlay):
     """The widest simulations are cut from 10,000 columns to 300."""
     config, experiments, datasets = configured(*OVERLAYS[overlay])
     narrow = {
-        name: entry | {"source": entry["source"] | {"columns": 300}}
+        name: entry.but(source=entry.source.but(columns=300))
         for name, entry in datasets.items()
-        if entry["source"].get("columns", 0) > 1000
+        if (entry.source.columns or 0) > 1000
     }
     return config, experiments, datasets | narrow
 
@@ -66,7 +66,7 @@ def cases():
                 if not method.private:
                     continue
                 mechanism, settings = method.mechanism, json.dumps(method.options)
-                facts = datasets[cell.dataset] | public_facts(cell.dataset, overlay)
+                facts = datasets[cell.dataset].plain() | public_facts(cell.dataset, overlay)
                 keys = "coordinate_bound", "labels", "premise", "unit"
                 sort = [bool(facts.get(key)) for key in keys]
                 new = {
@@ -91,20 +91,27 @@ def folder(tmp_path_factory):
         _, experiments, datasets = configuration(overlay)
         for name in {name for experiment in experiments.values() for name in experiment.datasets}:
             data, meta = (folder / data_path(name, end) for end in ("npz", "json"))
-            source = datasets[name]["source"]
+            source = datasets[name].source
             if meta.exists():
                 continue
-            if "sklearn" in source or "simulate" in source:
-                words = ["--dataset", name, "--entry", json.dumps(datasets[name]), "--seed", 1]
+            if source.sklearn or source.simulate:
+                words = [
+                    "--dataset",
+                    name,
+                    "--entry",
+                    json.dumps(datasets[name].plain()),
+                    "--seed",
+                    1,
+                ]
                 words += ["--out-npz", data, "--out-json", meta]
                 with mock.patch.object(sys, "argv", ["prepare", *map(str, words)]):
                     prepare.main()
                 continue
             facts = origins.public_facts(datasets[name])
-            if "idx" in source:  # 28 x 28 pixels: only the file states this size
+            if source.idx:  # 28 x 28 pixels: only the file states this size
                 facts["columns"] = [f"pixel{k}" for k in range(784)]
-            stated = {"unit": datasets[name].get("unit", {})}
-            stated["premises"] = [datasets[name]["premise"]] if "premise" in datasets[name] else []
+            stated = {"unit": datasets[name].unit.plain() if datasets[name].unit else {}}
+            stated["premises"] = [datasets[name].premise] if datasets[name].premise else []
             write_json(meta, facts | stated | {"private_rows": []})
     return folder
 
@@ -186,13 +193,13 @@ def test_what_is_taken_as_public_reaches_the_reason(folder, monkeypatch):
 
     bounds = reason("patton", "wdbc_bounds", "functional_laplace")
     both = f", and {readers.BOTH}"
-    assert bounds.endswith(f"; taken as public: {datasets['wdbc_bounds']['premise']}{both}")
+    assert bounds.endswith(f"; taken as public: {datasets['wdbc_bounds'].premise}{both}")
     centres = reason("wdbc", "wdbc_row_norm", "output_perturbation")
-    assert centres.endswith(f"; taken as public: {datasets['wdbc_row_norm']['premise']}{both}")
+    assert centres.endswith(f"; taken as public: {datasets['wdbc_row_norm'].premise}{both}")
     chosen = reason("frontier_classification", "digits_4_9", "gaussian_objective_perturbation")
     assert "; taken as public: how many rows are of the two classes" in chosen
     bound_by_rows = reason("frontier_tuning", "fair_public", "gop_rule")
-    assert f"; taken as public: {datasets['fair']['premise']}" in bound_by_rows
+    assert f"; taken as public: {datasets['fair'].premise}" in bound_by_rows
     year = reason("frontier_classification", "randhie", "gaussian_objective_perturbation")
     assert "; a record is a person's year: for a person with at most 5 records, epsilon is" in year
     assert "taken as public" not in reason("cm08", "cm08_separable", "output_perturbation")
@@ -231,7 +238,7 @@ def test_the_breast_cancer_constants_describe_their_rows():
         return data.data[:, list(data.feature_names).index(name)]
 
     def distances(dataset):
-        constants = datasets[dataset]["steps"][0]["scale_by_constants"]
+        constants = datasets[dataset].steps[0]["scale_by_constants"]
         return np.array(
             [
                 abs(centre - column(name).mean()) / column(name).std()
@@ -247,7 +254,7 @@ def test_the_breast_cancer_constants_describe_their_rows():
     assert len(actual) == 5
     assert (actual <= 0.03).sum() == 2
     assert actual.max() <= 0.3
-    for name, (low, high) in datasets["wdbc_bounds"]["bounds"].items():
+    for name, (low, high) in datasets["wdbc_bounds"].bounds.items():
         assert low <= column(name).min() <= column(name).max() <= high
 
 
@@ -279,14 +286,14 @@ def test_facts_known_before_the_preparation_are_those_it_writes(folder):
     seen = 0
     for name, entry in datasets.items():
         path = folder / data_path(name, "json")
-        if not path.exists() or not {"sklearn", "simulate"} & set(entry["source"]):
+        if not path.exists() or not (entry.source.sklearn or entry.source.simulate):
             continue
         facts, meta = origins.public_facts(entry), read_json(path)
         assert facts["bound"] == pytest.approx(meta["bound"])
         assert facts["coordinate_bound"] == meta["coordinate_bound"]
         for each in ("dp_gd", "functional_laplace"):
             assert MECHANISMS[each].of_data(facts) == MECHANISMS[each].of_data(meta)
-        if entry["source"].get("sklearn") != "digits":
+        if entry.source.sklearn != "digits":
             assert len(facts["columns"]) == len(meta["columns"])
             seen += 1
     assert seen > 10

@@ -317,7 +317,9 @@ def test_a_sweep_or_comparison_that_an_overlay_took_away_decides_nothing():
 
 def test_a_column_of_differences(monkeypatch):
     tables = {"gain": {0.1: 1.25, 5: 11}, "rows": {0.1: [40.25, 41.25], 5: [66.25, 77.25]}}
-    monkeypatch.setattr("study.facts.read", lambda key: facts.Source("m", "M", {"tables": tables}))
+    monkeypatch.setattr(
+        "study.facts.read", lambda key: facts.Source(key="m", short="M", tables=tables)
+    )
     options = {"column": "tables/gain", "first": "tables/rows/{}/1", "second": "tables/rows/{}/0"}
     named = Namespace(experiment=Namespace(source="m"))
     actual = of_hoseinpour.printed_column(named, **options)
@@ -401,7 +403,7 @@ def test_a_column_of_the_draws_is_compared_by_their_spread(monkeypatch):
     draws = 2 + 0.1 * rng.standard_normal((1, 48, 1))
     results = {"noise_variance": draws}
     monkeypatch.setattr(Results, "draws", lambda self, cell, column: results.get(column))
-    source = facts.Source("s", "S", {"tables": {"t": [2.02, 3e-7]}})
+    source = facts.Source(key="s", short="S", tables={"t": [2.02, 3e-7]})
     spec = {"title": "t", "values": "tables/t", "layout": "number", "quantity": "value"}
     spec |= {"column": "noise_variance", "train_size": 100, "epsilon": 0.1, "decimals": 4}
     spec |= {"implied_epsilon": False, "protocol": {"folds": 48, "draws": 1}}
@@ -415,9 +417,9 @@ def test_a_column_of_the_draws_is_compared_by_their_spread(monkeypatch):
 
 
 SOURCE = facts.Source(
-    "made_2020",
-    "M20",
-    {"tables": {"t": {"row": {0.1: [0.30, 0.02], 1: [0.15, 0.02]}, "plain": [0.05, 0.01]}}},
+    key="made_2020",
+    short="M20",
+    tables={"t": {"row": {0.1: [0.30, 0.02], 1: [0.15, 0.02]}, "plain": [0.05, 0.01]}},
 )
 SPEC = {
     "title": "t",
@@ -520,7 +522,7 @@ def test_published_values_beside_their_cells():
 def test_a_value_of_a_private_method_is_given_that_of_the_model_without_noise():
     plain, private = SPEC["rows"][1], SPEC["rows"][0] | {"epsilon": 0.1}
     other = facts.Source(
-        "m", "M", {"tables": {"t": {"plain": [0.2, 0.1], "row": {0.1: [0.3, 0.1]}}}}
+        key="m", short="M", tables={"t": {"plain": [0.2, 0.1], "row": {0.1: [0.3, 0.1]}}}
     )
     # For the noiseless model, the source prints an error of 0.2, and ours is 0.05.
     for rows, at in (([plain, private], 1), ([private, plain], 0)):
@@ -542,7 +544,7 @@ def test_a_value_of_a_private_method_is_given_that_of_the_model_without_noise():
     # A noiseless model counts as the source's if the printed error is within one printed standard
     # deviation of ours.
     near = facts.Source(
-        "m", "M", {"tables": {"t": {"plain": [0.2, 0.16], "row": {0.1: [0.3, 0.1]}}}}
+        key="m", short="M", tables={"t": {"plain": [0.2, 0.16], "row": {0.1: [0.3, 0.1]}}}
     )
     actual = verdicts_of(CURVES, near, {"t": SPEC | {"rows": [plain, private]}})
     assert [row["verdict"] for row in actual[::2]] == [
@@ -571,7 +573,7 @@ def test_what_most_draws_failed_of_decides_nothing():
         assert (process.holds, process.tested) == ((True, True) if decides else (None, False))
         assert decides or f"{status} (good at a, n = 9, epsilon = 0.1)" in process.decided_by
         spec = SPEC | {"layout": "number", "rows": [{**SPEC["rows"][1], "method": "good"}]}
-        source = facts.Source("m", "M", {"tables": {"t": {"plain": 0.2}}})
+        source = facts.Source(key="m", short="M", tables={"t": {"plain": 0.2}})
         spec = spec | {"train_size": 9, "epsilon": 0.1}
         (row,) = verdicts_of(failing, source, {"t": spec})
         assert (row["verdict"] == "not tested") is not decides
@@ -628,7 +630,7 @@ def test_half_a_row_of_those_counted_is_not_seen(monkeypatch):
     monkeypatch.setattr(made, "draws", lambda cell, column: draws, raising=False)
     spec = SPEC | {"layout": "number", "train_size": 500, "rows": SPEC["rows"][1:2]}
     for number, verdict in ((0.391, "reproduced"), (0.392, "not reproduced by any of 1 reading")):
-        source = facts.Source("m", "M", {"tables": {"t": {"plain": number}}})
+        source = facts.Source(key="m", short="M", tables={"t": {"plain": number}})
         (row,) = verdicts_of(made, source, {"t": spec})
         assert row["verdict"] == verdict
         assert row["prediction_low"] == pytest.approx(0.389)
@@ -638,7 +640,7 @@ TUNE = {"grid": {"low": 0.1, "high": 1, "values": 25}, "folds": 5}
 
 
 def test_a_setting_for_which_all_values_tie_is_not_excluded(monkeypatch):
-    source = facts.Source("m", "M", {"tables": {"lambda": 0.01}})
+    source = facts.Source(key="m", short="M", tables={"lambda": 0.01})
     spec = {"title": "t", "values": "tables", "layout": "number", "quantity": "setting"}
     spec |= {"implied_epsilon": False, "table": "tuning", "column": "best"}
     spec["rows"] = [{"value": "lambda", "dataset": "a"}]
@@ -656,7 +658,7 @@ def test_a_setting_for_which_all_values_tie_is_not_excluded(monkeypatch):
 
 
 def test_what_readings_give_decides_a_verdict():
-    source = facts.Source("m", "M", {"tables": {"t": {"row": {0.1: [0.5, 0.9]}}}})
+    source = facts.Source(key="m", short="M", tables={"t": {"row": {0.1: [0.5, 0.9]}}})
     spec = {"t": SPEC | {"rows": [SPEC["rows"][0] | {"epsilon": 0.1}]}}
     made = {"id": "t/0", "concerned": "yes", "ours": "0.48", "prediction_low": "0.4"}
     made |= {
@@ -697,14 +699,14 @@ def test_a_protocols_draws_make_the_interval_and_judge_the_spread(monkeypatch):
     # The standard deviation of five numbers is so uncertain that the interval also contains half and
     # 1.5 times the printed one.
     assert spread["verdict"] == "too wide to decide"
-    wide = facts.Source("m", "M", {"tables": {"t": {"row": {0.1: [0.5, 0.9]}}}})
+    wide = facts.Source(key="m", short="M", tables={"t": {"row": {0.1: [0.5, 0.9]}}})
     mean, spread = compare(CURVES, wide, {"t": Comparison(**spec)}, {})
     assert mean["distance"] == spread["distance"] == "off"
 
 
 def test_accuracies_are_compared_as_shares():
     spec = SPEC | {"quantity": "accuracy_percent", "layout": "number", "rows": SPEC["rows"][:1]}
-    percent = facts.Source("m", "M", {"tables": {"t": {"row": {0.1: 70.0, 1: 95.0}}}})
+    percent = facts.Source(key="m", short="M", tables={"t": {"row": {0.1: 70.0, 1: 95.0}}})
     rows = list(compare(CURVES, percent, {"t": Comparison(**spec)}, {}))
     assert rows[0]["published"] == 0.7 and rows[0]["ours"] == pytest.approx(0.7)
     assert rows[0]["ours_low"] == pytest.approx(0.69)
@@ -761,7 +763,7 @@ def test_claims_on_stand_in_data_are_not_tested_but_their_numbers_are_given():
         "defects": [{"id": "d-1", "what": "bad is bad"}],
         "tables": {},
     }
-    made = facts.Source("m", "M", values)
+    made = facts.Source.model_validate({"key": "m", "short": "M"} | values)
     check = {"kind": "lower_than", "options": {"lower": "good", "higher": "bad", "epsilon": 0.1}}
     statement = {"checks": [check]}
     here = results(
@@ -784,7 +786,7 @@ def test_what_fails_after_a_search_among_fewer_values_is_not_tested():
     tables = {"t": {"row": {0.1: [0.5, 0.02]}}, "grid": [1, 0.1, 0.01], "votes": 6}
     stated = [{"id": "m-1", "says": "bad is better"}, {"id": "m-2", "says": "good is better"}]
     stated.append({"id": "m-3", "says": "so is a table of it"})
-    made = facts.Source("m", "M", {"claims": stated, "defects": [], "tables": tables})
+    made = facts.Source(key="m", short="M", claims=stated, defects=[], tables=tables)
     claims = {
         name: {"checks": [{"kind": "lower_than", "options": {"lower": lower, "higher": higher}}]}
         for name, lower, higher in (("m-1", "bad", "good"), ("m-2", "good", "bad"))
@@ -882,7 +884,9 @@ def test_a_busy_machine_does_not_refute_a_claim_about_time():
 )
 def test_printed_numbers_are_compared(options, holds, number, threshold, monkeypatch):
     tables = {"a": 0.5, "b": 0.25}
-    monkeypatch.setattr("study.facts.read", lambda key: facts.Source("m", "M", {"tables": tables}))
+    monkeypatch.setattr(
+        "study.facts.read", lambda key: facts.Source(key="m", short="M", tables=tables)
+    )
     named = Namespace(experiment=Namespace(source="m"))
     actual = printed(named, left="tables/a", **options)
     assert (actual.holds, actual.number, actual.threshold) == (holds, number, threshold)

@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from study.configuration.data_set_keys import DataSet, Rows
 from study.configuration.validation import ConfigError, read_yaml
 from study.data import readers
 
@@ -76,7 +77,9 @@ def test_a_code_in_yaml_is_its_text_or_refused(text, tmp_path):
         values = read_yaml(place)["t"]
         assert values["categories"]["c"] == [text, "other"]
     # What is not refused is found in the file as it stands there: "other" comes after it.
-    assert readers.read(values, "t").X.tolist() == [[1, 0], [0, 1]]
+    source = Rows(csv=values["source"]["csv"])
+    dataset = DataSet.model_construct(**values | {"source": source})
+    assert readers.read(dataset, "t").X.tolist() == [[1, 0], [0, 1]]
 
 
 @pytest.mark.parametrize(

@@ -510,5 +510,5 @@ def test_the_templates_can_be_copied(project):
     _, experiments, datasets = load()
     assert {"my-rises", "my-speed"} == set(experiments["my_study"].claims)
     assert len(experiments["my_study"].methods) == 4
-    assert set(datasets["my_survey"]["bounds"]) == {"age", "income", "visits"}
+    assert set(datasets["my_survey"].bounds) == {"age", "income", "visits"}
     assert set(sources.load()["my_source"].statements("claims")) == {"my-rises", "my-speed"}

@@ -61,7 +61,7 @@ def downloads(*overlays):
     }
     needed = {}
     for name in values.experiments:
-        sources = [datasets[dataset]["source"] for dataset in experiments[name].datasets]
+        sources = [datasets[dataset].source for dataset in experiments[name].datasets]
         needed[name] = {
             p for source in sources for p in origins.source_files(source).values()
         } - carried

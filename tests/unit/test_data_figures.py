@@ -7,6 +7,7 @@ import pytest
 from configured import entry
 from sources.einarsson_2018 import figures, tables
 from sources.einarsson_2018.analyses import class_counts, explained_variance, first_components
+from study.configuration.data_set_keys import DataSet, Rows
 from study.data import readers
 from study.data.preparation import prepare
 from study.jobs.files import write_json
@@ -19,7 +20,7 @@ EXPERIMENT = SimpleNamespace(name="study")
 def digits(tmp_path_factory):
     """Bundled digits, prepared as bytes, and their two classes 4 and 9."""
     folder = tmp_path_factory.mktemp("data")
-    ten = readers.read({"source": {"sklearn": "digits"}}, "digits")
+    ten = readers.read(DataSet(source=Rows(sklearn="digits")), "digits")
     two, _ = prepare(
         ten, [("binary", {"negative": 4, "positive": 9}), ("row_norm", {})], put_off=True
     )

@@ -2,48 +2,47 @@ import gzip
 
 import pytest
 
+from study.configuration.data_set_keys import DataSet, File
 from study.data import origins
+from study.data.downloads import Wanted
 
 FILES = {
-    "images.gz": {"urls": ["https://a.example/images.gz"], "sha256": "0" * 64},
-    "labels.gz": {"urls": ["https://a.example/labels.gz"], "sha256": "1" * 64},
-    "bank.zip": {"urls": ["https://a.example/bank.zip"], "sha256": "2" * 64},
+    "images.gz": File(urls=["https://a.example/images.gz"], sha256="0" * 64),
+    "labels.gz": File(urls=["https://a.example/labels.gz"], sha256="1" * 64),
+    "bank.zip": File(urls=["https://a.example/bank.zip"], sha256="2" * 64),
 }
 IDX = {"idx": {"images": "images.gz", "labels": "labels.gz"}}
 
 
 def resolve(source, steps=(), files=None, **entry):
-    entry = {"source": source, "steps": list(steps), **entry}
+    entry = DataSet.model_validate({"source": source, "steps": list(steps), **entry})
     origins.resolve("mine", entry, dict(FILES) if files is None else files)
     return entry
 
 
 def test_names_become_paths():
     entry = resolve({"idx": {"images": "images.gz", "labels": "own/labels"}}, classes=[4, 7, 9])
-    assert entry["source"]["idx"] == {"images": "data/raw/images.gz", "labels": "own/labels"}
+    assert entry.source.idx.plain() == {"images": "data/raw/images.gz", "labels": "own/labels"}
     entry = resolve({"csv": "bank.zip"}, label="y", positive="yes")
-    assert entry["source"]["csv"] == "data/raw/bank.zip" and "rows" not in entry["source"]
+    assert entry.source.csv == "data/raw/bank.zip" and "rows" not in entry.source.plain()
 
 
 def test_an_address_becomes_a_download():
     files = dict(FILES)
     source = {"csv": "https://b.example/path/rows.csv?version=2", "sha256": "3" * 64}
     entry = resolve(source, files=files, label="y", positive=1)
-    assert entry["source"]["csv"] == "data/raw/mine-rows.csv"
-    assert files["mine-rows.csv"] == {
-        "urls": ["https://b.example/path/rows.csv?version=2"],
-        "sha256": "3" * 64,
-        "own": True,
-    }
+    assert entry.source.csv == "data/raw/mine-rows.csv"
+    place = "https://b.example/path/rows.csv?version=2"
+    assert files["mine-rows.csv"] == Wanted("mine-rows.csv", (place,), "3" * 64)
 
 
 def test_rows_of_a_file_of_ones_own_are_counted(tmp_path):
     path = tmp_path / "rows.csv.gz"
     path.write_bytes(gzip.compress(b"1,2\n3,4\n\n5,6\n", mtime=0))
     with_header = resolve({"csv": str(path)}, label="1", positive=1)
-    assert with_header["source"]["rows"] == 2
+    assert with_header.source.rows == 2
     without = resolve({"csv": str(path), "names": ["a", "b"]}, label="a", positive=1)
-    assert without["source"]["rows"] == 3
+    assert without.source.rows == 3
 
 
 @pytest.mark.parametrize(
@@ -137,11 +136,11 @@ def test_refuses_what_missing_cells_cannot_become(missing, match):
 
 
 def test_how_many_rows_are_left_must_be_said_if_some_are_dropped():
-    entry = {"source": {"csv": "bank.zip", "rows": 100}, "steps": [], "label": "y", "positive": 1}
-    assert origins.prepared_rows(entry | {"missing": {"a": 1}}) == 100
-    dropping = entry | {"missing": {"a": 1, "*": "drop"}}
+    entry = DataSet.model_validate({"source": {"csv": "bank.zip", "rows": 100}, "steps": []})
+    assert origins.prepared_rows(entry.but(missing={"a": 1})) == 100
+    dropping = entry.but(missing={"a": 1, "*": "drop"})
     assert origins.prepared_rows(dropping) is None
-    assert origins.prepared_rows(dropping | {"rows": 90}) == 90
+    assert origins.prepared_rows(dropping.but(rows=90)) == 90
 
 
 def test_several_files_and_patterns(tmp_path, monkeypatch):
@@ -149,29 +148,29 @@ def test_several_files_and_patterns(tmp_path, monkeypatch):
     for name in ("part-2.csv", "part-1.csv", "part-[3].csv"):
         (tmp_path / name).write_text("a,y\n1,1\n2,0\n")
     entry = resolve({"csv": "part-?.csv"}, label="y", positive=1)
-    assert entry["source"] == {"csv": ["part-1.csv", "part-2.csv"], "rows": 4}
-    assert origins.source_files(entry["source"]) == {
+    assert entry.source.csv == ["part-1.csv", "part-2.csv"] and entry.source.rows == 4
+    assert origins.source_files(entry.source) == {
         "csv[0]": "part-1.csv",
         "csv[1]": "part-2.csv",
     }
     origins.check_own_files(entry, FILES)
     exact = resolve({"csv": "part-[3].csv"}, label="y", positive=1)
-    assert exact["source"]["csv"] == "part-[3].csv"
+    assert exact.source.csv == "part-[3].csv"
     nothing = resolve({"csv": "bits-*.csv"}, label="y", positive=1)
     with pytest.raises(ValueError, match=r"source.csv: no file 'bits-\*.csv'"):
         origins.check_own_files(nothing, FILES)
     both = resolve({"csv": ["bank.zip", "part-1.csv"]}, label="y", positive=1)
-    assert both["source"] == {"csv": ["data/raw/bank.zip", "part-1.csv"]}
+    assert both.source.csv == ["data/raw/bank.zip", "part-1.csv"]
 
 
 def test_a_pickles_checksum_reaches_whoever_reads_it():
-    files = {"t.pkl.xz": {"urls": ["pypi:t==1#t"], "sha256": "4" * 64}}
+    files = {"t.pkl.xz": File(urls=["pypi:t==1#t"], sha256="4" * 64)}
     entry = resolve({"csv": "t.pkl.xz"}, files=files, label="y", positive=1)
-    assert entry["source"] == {"csv": "data/raw/t.pkl.xz", "sha256": "4" * 64}
+    assert entry.source.csv == "data/raw/t.pkl.xz" and entry.source.sha256 == "4" * 64
     entry = resolve(
         {"csv": "https://b.example/t.pkl", "sha256": "5" * 64}, files=files, label="y", positive=1
     )
-    assert entry["source"]["sha256"] == files["mine-t.pkl"]["sha256"] == "5" * 64
+    assert entry.source.sha256 == files["mine-t.pkl"].sha256 == "5" * 64
 
 
 TARGET = {"target": {"column": "visits", "bounds": [0, 20]}}

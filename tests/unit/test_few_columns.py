@@ -10,7 +10,7 @@ from dp.mechanisms import MECHANISMS
 from dp.proofs import noisy_top
 from dp.seeds import generator
 from dp_privacy.errors import Refused
-from study.data.wide import simulate_signs
+from study.data.simulations import simulate_signs
 
 NAMES = ("frank_wolfe", "coordinate_descent", "iterative_thresholding")
 ASKED = {"epsilon": 1.0, "delta": 1e-6}

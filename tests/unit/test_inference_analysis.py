@@ -10,6 +10,7 @@ import statsmodels.api as sm
 from analyses import designs, interval_coverage
 from configured import entry
 from plots import interval_curves as plots
+from study.configuration.data_set_keys import DataSet
 from study.data import units
 from study.jobs.files import write_json
 from tables import regressions as tables
@@ -125,7 +126,8 @@ def test_units_are_checked_before_rows_are_read(change, says):
         "categories": {"site": SITES},
         "steps": [{"constant_feature": {}}, {"clip": {"radius": 2}}],
     } | change
-    actual = units.of_entry({name: value for name, value in entry.items() if value is not None})
+    values = {name: value for name, value in entry.items() if value is not None}
+    actual = units.of_entry(DataSet.model_validate(values))
     assert (
         actual is None
         if says is None

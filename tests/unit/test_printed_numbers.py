@@ -77,7 +77,7 @@ def numbers(value):
 
 def table_numbers(source):
     """All numbers in a source's tables, by path, without column names."""
-    paths = leaves(source.values["tables"], "tables")
+    paths = leaves(source.tables, "tables")
     return {path: value for path, value in paths.items() if "/columns/" not in path}
 
 

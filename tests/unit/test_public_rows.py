@@ -5,6 +5,7 @@ from dp import rows
 from dp.evaluation import error_rate
 from dp.mechanisms import MECHANISMS
 from dp.seeds import generator
+from study.configuration.data_set_keys import DataSet
 from study.data.origins import has_public_rows, prepared_rows, resolve
 from study.data.preparation import Table, prepare
 
@@ -27,15 +28,15 @@ def entry(**changes):
         "rows": 100,
         "components": [{"class": k, "mean": [k, 0.0], "deviation": [1.0, 1.0]} for k in range(3)],
     }
-    return {"source": source | changes, "steps": []}
+    return DataSet.model_validate({"source": source | changes, "steps": []})
 
 
 @pytest.mark.parametrize(
     ("changes", "what"),
     [
         ({"public_shift": [1.0]}, "public_shift"),
-        ({"components": [{"class": 0, "mean": [1.0], "deviation": [1.0, 2.0]}]}, "deviation"),
-        ({"simulate": "separable"}, "mixture"),
+        ({"components": [{"class": 0, "mean": [1.0], "deviation": [1.0, 2.0]}] * 2}, "deviation"),
+        ({"simulate": "separable", "columns": 2, "margin": 0.1}, "mixture"),
     ],
 )
 def test_bad_mixtures(changes, what):
@@ -45,7 +46,7 @@ def test_bad_mixtures(changes, what):
 
 def test_public_rows_are_not_private_ones():
     assert prepared_rows(entry()) == 100
-    assert prepared_rows(entry() | {"public_share": 0.3}) == 70
+    assert prepared_rows(entry().but(public_share=0.3)) == 70
     assert has_public_rows(entry(public_rows=5)) and not has_public_rows(entry())
 
 
@@ -58,7 +59,7 @@ def test_prepared_parts(share, tmp_path, monkeypatch):
     from study.data.prepared import Prepared
 
     changes = {} if share else {"public_rows": 30, "public_shift": [100.0, 0.0]}
-    configuration = entry(**changes) | {"steps": [{"clip": {"radius": 1000}}]}
+    configuration = entry(**changes).plain() | {"steps": [{"clip": {"radius": 1000}}]}
     configuration |= {"public_share": share} if share else {}
     npz, meta = tmp_path / "d.npz", tmp_path / "d.json"
     arguments = ["--dataset", "d", "--entry", json.dumps(configuration), "--seed", "1"]

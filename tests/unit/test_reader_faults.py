@@ -13,6 +13,7 @@ import zipfile
 import numpy as np
 import pytest
 
+from study.configuration.data_set_keys import DataSet
 from study.data import readers
 
 ROWS = 40
@@ -92,7 +93,7 @@ def damage(content, rng):
 
 def outcome(name, folder):
     """The table, or None if a one-line error refuses the file."""
-    dataset = entry(name, folder)
+    dataset = DataSet.model_validate(entry(name, folder))
     try:
         table = readers.read(dataset, "toy")
     except ValueError as error:
@@ -106,7 +107,7 @@ def outcome(name, folder):
     assert table.X.shape[1] == len(table.columns)
     if name in CSV:
         readers.check_columns(dataset)
-        assert readers.count_rows(dataset["source"]) == len(table.X)
+        assert readers.count_rows(dataset.source) == len(table.X)
     return table
 
 
@@ -143,4 +144,4 @@ def test_damage(folder, name, count):
 def test_a_number_is_written_in_plain_digits(folder, cell):
     (folder / "rows.csv").write_text(f'age,job,y\n1,a,yes\n"{cell}",b,no\n', encoding="utf-8")
     with pytest.raises(ValueError, match=r"column 'age', row 3: .* is not a number"):
-        readers.read(entry("rows.csv", folder), "toy")
+        readers.read(DataSet.model_validate(entry("rows.csv", folder)), "toy")

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dp_release import rows as releasing
+from study.configuration.data_set_keys import Above, DataSet, Rows, Target
 from study.data import readers
 
 GOOD = "a,b,y\n1,2,yes\n3,-4.5e1,no\n"
@@ -33,7 +34,8 @@ def write(tmp_path, monkeypatch):
 
 
 def read(path, positive="yes", **entry):
-    return readers.read({"source": {"csv": path}, "label": "y", "positive": positive} | entry, "t")
+    values = {"source": {"csv": path}, "label": "y", "positive": positive} | entry
+    return readers.read(DataSet.model_validate(values), "t")
 
 
 def test_a_good_file(write):
@@ -231,27 +233,27 @@ def test_a_missing_feature_and_a_label_as_feature(write):
 def test_a_line_break_within_quotes_ends_no_row(write):
     text = 'a;b;note;y\n1;2;"one\ntwo";yes\n\n3;-45;plain;no\n'
     source = {"csv": write(text), "delimiter": ";"}
-    assert readers.count_rows(source) == 2
+    assert readers.count_rows(Rows.model_validate(source)) == 2
     table = read(source["csv"], source=source, bounds={"a": [0, 4], "b": [-50, 4]})
     np.testing.assert_array_equal(table.X, [[1, 2], [3, -45]])
 
 
 def test_columns_are_checked_by_the_first_lines_alone(write):
-    source = {"csv": write(GOOD + "3,not a number\n")}
-    readers.check_columns({"source": source, "label": "y", "bounds": {"b": [0, 1]}})
+    source = Rows(csv=write(GOOD + "3,not a number\n"))
+    entry = DataSet(source=source, label="y")
+    readers.check_columns(entry.but(bounds={"b": [0, 1]}))
     with pytest.raises(ValueError, match=r"t\.csv: has no column 'yy'; did you mean 'y'\?"):
-        readers.check_columns({"source": source, "label": "yy"})
+        readers.check_columns(entry.but(label="yy"))
     with pytest.raises(ValueError, match=r"t\.csv: has no column 'c'"):
-        readers.check_columns({"source": source, "label": "y", "categories": {"c": ["d"]}})
-    source["names"] = ["a", "b", "label"]
+        readers.check_columns(entry.but(categories={"c": ["d"]}))
     with pytest.raises(ValueError, match=r"t\.csv: has no column 'y'"):
-        readers.check_columns({"source": source, "label": "y"})
+        readers.check_columns(entry.but(source=source.but(names=["a", "b", "label"])))
 
 
 def test_another_number_of_rows_than_the_configuration_says(write):
     path = write(GOOD)
     with pytest.raises(ValueError, match="has 2 rows, not the 3 that the configuration says"):
-        readers.read({"source": {"csv": path, "rows": 3}, "label": "y", "positive": "yes"}, "t")
+        read(path, source={"csv": path, "rows": 3})
 
 
 @pytest.mark.parametrize(
@@ -275,7 +277,7 @@ def test_labels_are_told_apart_by_every_digit(tmp_path, write):
     large = 2**53
     labels = [str(large), str(large + 1), f"{large + 1}.0"]
     assert readers.two_classes(labels, large + 1, "here").tolist() == [-1, 1, 1]
-    assert readers.two_classes(labels, {"above": large}, "here").tolist() == [-1, 1, 1]
+    assert readers.two_classes(labels, Above(above=large), "here").tolist() == [-1, 1, 1]
     assert readers.class_numbers(labels, [large, large + 1], "here").tolist() == [0, 1, 1]
     path = write("a,y\n" + "".join(f"{k},{label}\n" for k, label in enumerate(labels)))
     assert read(path, positive=large + 1).y.tolist() == [-1, 1, 1]
@@ -370,8 +372,7 @@ def test_a_benchmark_reads_listed_values_as_a_release_does(value, write):
 def test_unused_columns_may_be_nameless_or_named_twice(write):
     path = write("id,a,note,note,y,,\n1,2,p,q,yes,,\n2,3,p,q,no,,\n")
     assert read(path, bounds={"a": [0, 4]}).X.tolist() == [[2], [3]]
-    named = {"source": {"csv": path}, "label": "y", "bounds": {"a": [0, 4]}}
-    readers.check_columns(named)
+    readers.check_columns(DataSet(source=Rows(csv=path), label="y", bounds={"a": [0, 4]}))
     # Without bounds, all columns are features, but the nameless ones behind the last name.
     path = write("a,b,y,,\n1,2,yes,,\n3,4,no,,\n")
     assert read(path).columns == ("a", "b")
@@ -384,7 +385,7 @@ def test_unused_columns_may_be_nameless_or_named_twice(write):
 
 def test_a_label_with_a_decimal_comma_is_named():
     with pytest.raises(ValueError, match="'49,5' is not a number: it has a decimal comma"):
-        readers.two_classes(["49,5", "1"], {"above": 2}, "here")
+        readers.two_classes(["49,5", "1"], Above(above=2), "here")
 
 
 def test_a_positive_yes_that_yaml_made_true_is_explained():
@@ -465,18 +466,20 @@ def test_missing_cells_become_what_the_configuration_says(write):
     path = write("a,job,y\n1,,yes\n?,clerk,no\nNA,?,no\n4,clerk,no\n5,clerk,\n")
     entry = {"categories": {"job": ["clerk", "unknown"]}, "bounds": {"a": [0, 9]}}
     counts = Counter()
-    source = {"source": {"csv": path, "rows": 5}, "label": "y", "positive": "yes"} | entry
+    source = DataSet.model_validate(
+        {"source": {"csv": path, "rows": 5}, "label": "y", "positive": "yes"} | entry
+    )
     missing = {"a": 2, "job": "unknown", "y": "drop"}
-    table = readers.read(source | {"missing": missing}, "t", counts)
+    table = readers.read(source.but(missing=missing), "t", counts)
     np.testing.assert_array_equal(table.X, [[1, 0, 1], [2, 1, 0], [2, 0, 1], [4, 1, 0]])
     assert table.y.tolist() == [1, -1, -1, -1]
     assert counts == {"a": 2, "job": 2, "y": 1, "rows dropped": 1}
     with pytest.raises(ValueError, match=r"column 'a', row 3: '\?' is not a number"):
-        readers.read(source | {"missing": {"job": "unknown", "y": "drop"}}, "t")
+        readers.read(source.but(missing={"job": "unknown", "y": "drop"}), "t")
     with pytest.raises(ValueError, match=r"t.csv: column 'y': every row has the label 'no'"):
-        readers.read(source | {"missing": {"*": "drop"}, "positive": "no"}, "t")
+        readers.read(source.but(missing={"*": "drop"}, positive="no"), "t")
     # A listed category is never a missing cell, even if it is "?" or "".
-    listed = source | {"categories": {"job": ["clerk", "?", ""]}, "missing": {"a": 2, "y": "no"}}
+    listed = source.but(categories={"job": ["clerk", "?", ""]}, missing={"a": 2, "y": "no"})
     np.testing.assert_array_equal(
         readers.read(listed, "t").X[:, 1:], [[0, 0, 1], [1, 0, 0], [0, 1, 0], [1, 0, 0], [1, 0, 0]]
     )
@@ -524,24 +527,24 @@ def test_a_pickle_is_read_under_its_checksum_alone(tmp_path):
     path = tmp_path / "t.pkl.xz"
     frame.to_pickle(path, compression="xz")
     sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
-    entry = {
-        "source": {"csv": str(path), "sha256": sha256},
-        "label": "y",
-        "positive": 1,
-        "bounds": {"b": [0, 2], "a": [0, 3]},
-        "categories": {"c": ["u", "v"]},
-    }
+    entry = DataSet(
+        source=Rows(csv=str(path), sha256=sha256),
+        label="y",
+        positive=1,
+        bounds={"b": [0, 2], "a": [0, 3]},
+        categories={"c": ["u", "v"]},
+    )
     with pytest.raises(ValueError, match="column 'b', row 2: the cell is empty"):
         readers.read(entry, "t")
-    table = readers.read(entry | {"missing": {"b": 1, "c": "v"}}, "t")
+    table = readers.read(entry.but(missing={"b": 1, "c": "v"}), "t")
     np.testing.assert_array_equal(table.X, [[0.5, 1, 1, 0], [1, 2, 0, 1], [2, 3, 0, 1]])
     assert table.y.tolist() == [-1, 1, 1]
-    del entry["source"]["sha256"]
+    del entry.source.sha256
     with pytest.raises(ValueError, match="is read only where its SHA-256 is configured"):
         readers.read(entry, "t")
     # Loading a pickle runs code, so a file with another checksum must not be loaded.
     path.write_bytes(b"cos\nmkdir\n(S'" + str(tmp_path / "ran").encode() + b"'\ntR.")
-    entry["source"]["sha256"] = sha256
+    entry.source.sha256 = sha256
     with pytest.raises(ValueError, match="wrong checksum"):
         readers.read(entry, "t")
     assert not (tmp_path / "ran").exists()
@@ -570,11 +573,11 @@ def test_parquet(tmp_path):
 def test_a_target_is_clipped_to_its_bounds_and_mapped(tmp_path):
     path = tmp_path / "visits.csv"
     path.write_text("age,visits\n20,0\n30,5\n40,20\n50,77\n60,-3\n")
-    entry = {
-        "source": {"csv": str(path)},
-        "target": {"column": "visits", "bounds": [0, 20]},
-        "bounds": {"age": [0, 100]},
-    }
+    entry = DataSet(
+        source=Rows(csv=str(path)),
+        target=Target(column="visits", bounds=[0, 20]),
+        bounds={"age": [0, 100]},
+    )
     table = readers.read(entry, "mine")
     assert table.y.tolist() == [-1, -0.5, 1, 1, -1]
     assert table.target == ("visits", 0, 20) and table.classes == () and table.columns == ("age",)
@@ -586,10 +589,9 @@ def test_a_target_is_clipped_to_its_bounds_and_mapped(tmp_path):
 def test_a_target_that_comes_with_scikit_learn():
     from sklearn.datasets import load_diabetes
 
-    entry = {
-        "source": {"sklearn": "diabetes"},
-        "target": {"column": "progression", "bounds": [0, 350]},
-    }
+    entry = DataSet(
+        source=Rows(sklearn="diabetes"), target=Target(column="progression", bounds=[0, 350])
+    )
     table = readers.read(entry, "diabetes")
     bunch = load_diabetes(scaled=False)
     assert (bunch.data == table.X).all()

@@ -7,6 +7,7 @@ import zipfile
 import numpy as np
 import pytest
 
+from study.configuration.data_set_keys import DataSet, Idx, Rows
 from study.data import readers
 from study.data.readers_idx import read_idx, read_images
 
@@ -46,14 +47,14 @@ def test_images_with_a_test_part(tmp_path):
         "test_images": write(tmp_path, "c", idx(IMAGES[:1] + 100)),
         "test_labels": write(tmp_path, "d", idx([7])),
     }
-    X, y, columns, train_rows = read_images(paths)
+    X, y, columns, train_rows = read_images(Idx(**paths))
     np.testing.assert_array_equal(X[2], [8, 9, 10, 11])
     np.testing.assert_array_equal(X[3], [100, 101, 102, 103])
     assert y.tolist() == [4, 9, 4, 7] and train_rows == 3 and X.dtype == np.uint8
     assert columns == ("pixel_0_0", "pixel_0_1", "pixel_1_0", "pixel_1_1")
     paths["labels"] = write(tmp_path, "e", idx([4, 9]))
     with pytest.raises(ValueError, match=r"has 3 images, but .* 2 labels"):
-        read_images(paths)
+        read_images(Idx(**paths))
 
 
 @pytest.mark.parametrize(
@@ -107,12 +108,12 @@ def entry(**changes):
         "bounds": {"age": [0, 100]},
         "categories": {"job": ["admin.", "retired", "student"]},
     }
-    return base | {"source": source} | changes
+    return DataSet.model_validate(base | {"source": source} | changes)
 
 
 def test_zip_member_with_semicolons_quotes_and_categories(tmp_path):
     dataset = entry()
-    dataset["source"]["csv"] = str(archive(tmp_path))
+    dataset.source.csv = str(archive(tmp_path))
     table = readers.read(dataset, "bank")
     assert table.columns == ("age", "job=admin.", "job=retired", "job=student")
     np.testing.assert_array_equal(table.X, [[41, 1, 0, 0], [52, 0, 1, 0]])
@@ -122,7 +123,7 @@ def test_zip_member_with_semicolons_quotes_and_categories(tmp_path):
 
 def test_the_categories_are_the_listed_ones_whatever_the_rows(tmp_path):
     dataset = entry(categories={"job": ["admin.", "student"]})
-    dataset["source"]["csv"] = str(archive(tmp_path))
+    dataset.source.csv = str(archive(tmp_path))
     with pytest.raises(ValueError, match=r"column 'job', row 3: 'retired' is not among"):
         readers.read(dataset, "bank")
 
@@ -222,7 +223,7 @@ def test_classes_are_numbered_as_the_configuration_lists_them():
 
 
 def test_bundled_digits_are_bytes():
-    table = readers.read({"source": {"sklearn": "digits", "rows": 1797}}, "digits")
+    table = readers.read(DataSet(source=Rows(sklearn="digits", rows=1797)), "digits")
     assert table.X.dtype == np.uint8 and table.X.shape == (1797, 64) and table.X.max() == 16
     assert table.classes == tuple("0123456789")
     assert np.bincount(table.y).tolist() == [178, 182, 177, 183, 181, 182, 181, 179, 174, 180]

@@ -5,6 +5,7 @@ import gzip
 import numpy as np
 import pytest
 
+from study.configuration.data_set_keys import DataSet, File, Rows, Sparse
 from study.data import readers
 from study.data.origins import resolve
 from study.data.readers_sparse import fold, read_documents
@@ -18,11 +19,11 @@ def source(tmp_path, vectors=VECTORS, topics=TOPICS, **changes):
     for name, text in files.items():
         (tmp_path / f"{name}.gz").write_bytes(gzip.compress(text.encode(), mtime=0))
     paths = {name: str(tmp_path / f"{name}.gz") for name in files}
-    return paths | {"topic": "CCAT", "columns": 64} | changes
+    return Sparse(**paths | {"topic": "CCAT", "columns": 64} | changes)
 
 
 def test_documents_are_folded_rows_and_a_topic(tmp_path):
-    entry = {"source": {"sparse": source(tmp_path), "rows": 3}, "positive": "CCAT"}
+    entry = DataSet(source=Rows(sparse=source(tmp_path), rows=3), positive="CCAT")
     table = readers.read(entry, "news")
     place, sign = fold(np.array([1, 2, 5]), 64)
     assert len(set(place)) == 3 and set(sign) <= {-1.0, 1.0}
@@ -63,10 +64,10 @@ def test_what_is_wrong_is_told_with_its_line(tmp_path, changes, message):
 
 
 def test_files_are_found_by_name():
-    named = {"vectors": "v.gz", "topics": "own/t", "topic": "CCAT", "columns": 4}
-    entry = {"source": {"sparse": named}, "positive": "CCAT", "steps": []}
-    resolve("news", entry, {"v.gz": {"urls": []}})
-    assert entry["source"]["sparse"]["vectors"] == "data/raw/v.gz"
-    missing = {"source": {"sparse": named | {"topics": "t"}}, "positive": "CCAT", "steps": []}
+    named = Sparse(vectors="v.gz", topics="own/t", topic="CCAT", columns=4)
+    missing = DataSet(source=Rows(sparse=named.but(topics="t")), positive="CCAT")
+    entry = DataSet(source=Rows(sparse=named), positive="CCAT")
+    resolve("news", entry, {"v.gz": File(urls=["https://a.example/v.gz"], sha256="0" * 64)})
+    assert entry.source.sparse.vectors == "data/raw/v.gz"
     with pytest.raises(ValueError, match=r"source.sparse.topics: no file 't'"):
         resolve("news", missing, {"v.gz": {"urls": []}})

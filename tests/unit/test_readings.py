@@ -194,7 +194,7 @@ def test_a_reading_has_its_own_cells_and_those_that_it_does_not_change(tmp_path,
     assert [cell.method for cell in read.cells()] == ["a"]
     # Errors are shares of rows, so the file with the number of rows is needed.
     assert needs.preparations([base, read]) == [paths.DATA("json", dataset="d")]
-    source = facts.Source("s", "S", {"tables": {"t": [0.2, 0.3]}, "claims": []})
+    source = facts.Source(key="s", short="S", tables={"t": [0.2, 0.3]}, claims=[])
     rows = confront(base, read, source)
     table = {(row["id"], row["reading"]): row for row in rows}
     assert len(table) == len(rows) == 6
@@ -226,7 +226,7 @@ def test_a_claim_about_noise_is_decided_only_if_the_model_without_it_is_the_prin
         (0.2, ("", "yes"), "reproduced if x: y"),
         (0.7, ("", ""), "undecided"),
     ):
-        source = facts.Source("s", "S", {"tables": {"t": [value, 0.3]}, "claims": [printed["c"]]})
+        source = facts.Source(key="s", short="S", tables={"t": [value, 0.3]}, claims=[printed["c"]])
         rows = confront(base, read, source)
         results = {row["reading"]: row["holds"] for row in rows if row["id"] == "c"}
         assert tuple(results.values()) == holds
@@ -242,7 +242,7 @@ def test_a_reading_whose_draws_failed_leaves_a_failing_claim_open(tmp_path, monk
     file = tmp_path / read.folder / "results.csv"
     pd.read_csv(file).assign(status="1 of 10 diverged").to_csv(file, index=False)
     claims = [{"id": "c", "says": "a is below b"}]
-    source = facts.Source("s", "S", {"tables": {"t": [0.2, 0.3]}, "claims": claims})
+    source = facts.Source(key="s", short="S", tables={"t": [0.2, 0.3]}, claims=claims)
     rows = [{k: r.get(k) or "" for k in confronted.COLUMNS} for r in confront(base, read, source)]
     assert [row["holds"] for row in rows if row["id"] == "c"] == ["no", ""]
     tried = confronted.most_telling_first(rows)
@@ -272,7 +272,7 @@ def test_a_table_of_its_own_decides_what_a_reading_names(tmp_path, monkeypatch):
     record = paths.DATA("json", dataset="d")
     assert {*needs.files_of_readings(base, [read])} == tables | {record}
     assert record in needs.files_of_checks(base, "claims", [])
-    source = facts.Source("s", "S", {"tables": {"t": [0.2, 0.3]}, "claims": []})
+    source = facts.Source(key="s", short="S", tables={"t": [0.2, 0.3]}, claims=[])
     rows = {(row["id"], row["reading"]): row for row in confront(base, read, source)}
     assert len(rows) == 10
     assert rows["s/0", "as stated"]["ours"] == 0.7 and rows["s/0", "x: y"]["ours"] == 0.2

@@ -1,6 +1,5 @@
 """The published data, if available, have the published counts and variances, and fit in memory."""
 
-import copy
 import gzip
 import hashlib
 import importlib.util
@@ -15,6 +14,7 @@ import pytest
 
 from project import PEAK_MB
 from study import paths
+from study.configuration.data_set_keys import DataSet, File
 from study.configuration.validation import read_yaml
 from study.data import downloads, origins, readers
 from study.data.preparation import STEPS
@@ -39,17 +39,15 @@ def place(name):
 
 
 def entry(name):
-    values = copy.deepcopy(DATASETS[name])
-    values.setdefault("steps", [{"row_norm": {}}])
-    files = {file: dict(value) for file, value in FILES.items()}
-    origins.resolve(name, values, files)
-    text = json.dumps(values)
+    values = DataSet.model_validate(DATASETS[name])
+    origins.resolve(name, values, {file: File(**value) for file, value in FILES.items()})
+    text = json.dumps(values.plain())
     for file in FILES:
         if f'"{paths.RAW}/{file}"' in text:
             if place(file) is None:
                 pytest.skip(f"{file} is in no folder: set DP_DATA_MIRROR, or run what downloads it")
             text = text.replace(f'"{paths.RAW}/{file}"', json.dumps(str(place(file))))
-    return json.loads(text)
+    return DataSet.model_validate_json(text)
 
 
 # Runs a job and prints its peak memory in MB.
@@ -66,7 +64,14 @@ print(peak_mb())
 def prepare(name, folder):
     """Run a data set's prepare job, and return its .npz, .json and peak memory in MB."""
     npz, meta = folder / f"{name}.npz", folder / f"{name}.json"
-    script = ["scripts/job.py", "prepare", "--dataset", name, "--entry", json.dumps(entry(name))]
+    script = [
+        "scripts/job.py",
+        "prepare",
+        "--dataset",
+        name,
+        "--entry",
+        json.dumps(entry(name).plain()),
+    ]
     out = ["--seed", "1", "--out-npz", str(npz), "--out-json", str(meta)]
     done = subprocess.run(
         [sys.executable, "-c", MEASURE, *script, *out], cwd=ROOT, capture_output=True, text=True
@@ -220,13 +225,13 @@ AS_PUBLISHED = [name for name in DATASETS if name.endswith("_as_published")]
 @pytest.mark.parametrize("name", [name.removesuffix("_as_published") for name in AS_PUBLISHED])
 def test_as_published_the_preparation_looks_at_all_rows(name):
     published = entry(f"{name}_as_published")
-    looking = [step for each in published["steps"] for step in each if STEPS[step].private_rows]
+    looking = [step for each in published.steps for step in each if STEPS[step].private_rows]
     # AdaSSP's data sets exist only as published: each row is divided by its norm.
     if name not in DATASETS:
-        assert looking == ["standardise"] and "premise" in published
+        assert looking == ["standardise"] and published.premise
         return
     assert looking == ["standardise", "max_norm"]
-    assert published["source"] == entry(name)["source"]
+    assert published.source == entry(name).source
 
 
 def test_adults_missing_cells_are_counted(folder):

@@ -52,7 +52,7 @@ def test_the_table_by_source_has_all_that_it_says_in_its_order(monkeypatch):
     value = NOW["published"][0] | {"published": "0.9", "ours": "0.8", "reason": "differs"}
     value |= {"prediction_low": "0.7", "prediction_high": "0.85", "read_ours": "0.88"}
     table = list(by_source.rows(source, {"patton": {"claims": [claim], "published": [value]}}))
-    stated = [entry["id"] for section in ("claims", "defects") for entry in source.values[section]]
+    stated = [name for section in ("claims", "defects") for name in source.statements(section)]
     assert [row["id"] for row in table] == [*stated, "t tables/t/0"]
     results = {row["id"]: row for row in table}
     assert [results["p-2"][key] for key in ("experiment", "ours", "stated", "because")] == [
@@ -169,9 +169,9 @@ def test_digests_tell_settings_from_data(loaded):
     assert different(loaded, values) == set()
     values["methods"]["functional_gaussian"]["delta"] = 0.1
     assert different(loaded, values) == {"settings"}
-    other = datasets | {"wdbc_bounds": datasets["wdbc_bounds"] | {"steps": []}}
+    other = datasets | {"wdbc_bounds": datasets["wdbc_bounds"].but(steps=[])}
     assert different(loaded, datasets=other) == {"data"}
-    unused = datasets | {"digits": datasets["digits"] | {"steps": []}}
+    unused = datasets | {"digits": datasets["digits"].but(steps=[])}
     assert different(loaded, datasets=unused) == set()
 
 

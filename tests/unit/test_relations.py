@@ -250,7 +250,7 @@ def test_printed_values_stand_with_their_spread(monkeypatch, draw, along):
     method = "output_perturbation"
     value = printed_values.Printed(0.33, 0.05, "p", "data", method, 200, 0.5, "error_mean")
     monkeypatch.setattr("study.configuration.printed_values.values", lambda *_: [value])
-    source = facts.Source("s", "S", {"settings": {"axis": [0.1, 0.6]}})
+    source = facts.Source(key="s", short="S", settings={"axis": [0.1, 0.6]})
     monkeypatch.setattr("study.facts.read", lambda key: source)
     frame = cells([method], along, [100, 200] if along == "train_size" else [0.1, 1.0])
     spec = SPEC.but(options=OPTIONS | {"published": "t", "printed_axis": "settings/axis"})

@@ -55,7 +55,7 @@ def test_every_printed_table_is_compared_with_something(known):
     for key, facts in published.items():
         own = [e for e in experiments.values() if e.source == key]
         compared = {s.values.split("/")[1] for e in own for s in e.published.values()}
-        assert not own or compared == set(facts.values["tables"]), key
+        assert not own or compared == set(facts.tables), key
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def test_names_that_an_overlay_takes_away_or_adds_stay_valid(known):
 def test_what_is_printed_is_a_number(known, printed):
     experiments, published, datasets = known
     facts = copy.deepcopy(published["chaudhuri_monteleoni_2008"])
-    facts.values["tables"]["figure_1"] = {"a": [0.1, printed]}
+    facts.tables["figure_1"] = {"a": [0.1, printed]}
     spec = {"title": "x", "values": "tables/figure_1", "rows": [], "layout": "number"}
     row = {"dataset": "cm08_separable", "method": "nonprivate", "train_size": 1}
     for layout, path in (("number", "a/1"), ("mean_sd", "a")):
@@ -209,10 +209,10 @@ def test_a_source_needs_neither_settings_nor_defects(tmp_path, monkeypatch):
     )
     monkeypatch.setattr(facts, "files", lambda: {"made": tmp_path / "made.yaml"})
     loaded = sources.load()["made"]
-    assert loaded.values == facts.read("made").values
-    assert loaded.values["settings"] == {} and loaded.statements("defects") == {}
+    assert loaded == facts.read("made")
+    assert loaded.settings == {} and loaded.statements("defects") == {}
     (tmp_path / "made.yaml").write_text("key: made\nshort: M\n")
-    assert sources.load()["made"].values == facts.read("made").values
+    assert sources.load()["made"] == facts.read("made")
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from dp_release import files, making, rows, using
 from dp_release.formats import SINGLE_BYTE, Format
 from study import paths
 from study.configuration import releases
+from study.configuration.data_set_keys import DataSet, Rows
 from study.data import origins, readers
 
 N = 60
@@ -81,7 +82,7 @@ def study(tmp_path, monkeypatch):
 
 def benchmark(dataset):
     """The table, after the checks of a configuration."""
-    resolved = {**dataset, "source": dict(dataset["source"]), "steps": []}
+    resolved = DataSet.model_validate(dataset | {"steps": []})
     origins.resolve("clinic", resolved, {})
     readers.check_columns(resolved)
     return readers.read(resolved, "clinic")
@@ -391,7 +392,8 @@ def test_keys_that_no_reader_can_keep_are_refused_by_both(study, keys, message):
     with pytest.raises(Refused) as error:
         Format.of(keys)
     assert str(error.value).startswith(message)
-    resolved = ENTRY | {"source": {"csv": "rows.csv", **keys}, "steps": []}
+    source = Rows.model_construct(csv="rows.csv", **keys)
+    resolved = DataSet.model_construct(**ENTRY | {"source": source, "steps": []})
     with pytest.raises(ValueError) as error:
         origins.resolve("clinic", resolved, {})
     assert str(error.value).startswith(f"source.{message}")
@@ -413,7 +415,8 @@ def test_keys_that_no_reader_can_keep_are_refused_by_both(study, keys, message):
     ],
 )
 def test_codes_that_cannot_be_are_refused(missing, message):
-    resolved = ENTRY | {"source": {"csv": "rows.csv"}, "missing": missing, "steps": []}
+    values = {"source": {"csv": "rows.csv"}, "missing": missing, "steps": []}
+    resolved = DataSet.model_validate(ENTRY | values)
     with pytest.raises(ValueError) as error:
         origins.resolve("clinic", resolved, {})
     assert str(error.value).startswith(message)
@@ -493,7 +496,8 @@ def test_two_readers_read_each_line_alike(tmp_path_factory, records, decimal, co
         # Further rows, since a benchmark needs both labels.
         path.write_bytes(b"a;c;y\n" + line + b"\n0;1;p\n0;1;q\n")
         try:
-            table = readers.read(entry | {"source": {"csv": str(path), **keys}}, "t")
+            values = entry | {"source": {"csv": str(path), **keys}}
+            table = readers.read(DataSet.model_validate(values), "t")
         except ValueError:
             assert not label and not v.any()
             continue

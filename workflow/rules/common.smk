@@ -162,9 +162,9 @@ def facts(experiment):
 def stand_ins(experiment):
     """Data set -> how it differs from the source's data, which makes numbers on it undecidable."""
     return {
-        name: DATASETS[name]["stand_in"]
+        name: DATASETS[name].stand_in
         for name in experiment.datasets
-        if "stand_in" in DATASETS[name]
+        if DATASETS[name].stand_in is not None
     }
 
 
@@ -190,15 +190,15 @@ def stale_words(names):
 
 def own_content(wildcards):
     """A digest of a data set's files without downloads, which have checksums."""
-    source = DATASETS[wildcards.dataset]["source"]
+    source = DATASETS[wildcards.dataset].source
     return origins.content(origins.own_files(source, CONFIG.files).values())
 
 
 def download_arguments(name):
     """Arguments that determine a file's content: its checksum or, without one, its address."""
     file = CONFIG.files[name]
-    checksum = [f"--sha256={file['sha256']}"] if file.get("sha256") else []
-    own = [f"--url={url}" for url in file["urls"]] if file.get("own") else []
+    checksum = [f"--sha256={file.sha256}"] if file.sha256 else []
+    own = [f"--url={url}" for url in file.urls] if isinstance(file, downloads.Wanted) else []
     return shlex.join(checksum + own)
 
 

@@ -33,7 +33,7 @@ rule download:
 
 rule prepare:
     input:
-        lambda wildcards: list(origins.source_files(DATASETS[wildcards.dataset]["source"]).values()),
+        lambda wildcards: list(origins.source_files(DATASETS[wildcards.dataset].source).values()),
     output:
         npz=paths.DATA(),
         json=paths.DATA("json"),
@@ -52,7 +52,7 @@ rule prepare:
         # The name is a parameter, because random seeds derive from it, and a cache distinguishes
         # jobs only by parameters.
         name=lambda wildcards: wildcards.dataset,
-        entry=lambda wildcards: json.dumps(DATASETS[wildcards.dataset]),
+        entry=lambda wildcards: json.dumps(DATASETS[wildcards.dataset].plain()),
         # A digest replaces modification times, because a file of new rows may be older than
         # the prepared data.
         content=own_content,

@@ -263,7 +263,7 @@ def explain_downloads(dag):
     lacking = {
         name
         for name, entry in DATASETS.items()
-        if files.intersection(origins.source_files(entry["source"]).values())
+        if files.intersection(origins.source_files(entry.source).values())
     }
     concerned = {FOLDERS[f].name for f in map(folder_of, dag.jobs) if f in FOLDERS}
     names = sorted(n for n in concerned if lacking.intersection(EXPERIMENTS[n].all_datasets()))

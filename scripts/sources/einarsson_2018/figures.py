@@ -633,7 +633,7 @@ def table_a_1(experiment, spec, draws):
 
     The noise has one curve per epsilon. Crosses are printed values at this run's sizes.
     """
-    printed = facts.read(experiment.source).values["tables"]["table_a_1"]
+    printed = facts.read(experiment.source).tables["table_a_1"]
     draws = draws[draws["noise_variance"].notna()]
     sizes, epsilons = (sorted(draws[name].unique()) for name in ("train_size", "epsilon"))
     fig, grid = style.figure(11.4, 3.9, ncols=3)

@@ -39,7 +39,7 @@ class Variance(NamedTuple):
 
 
 def variances(experiment, options):
-    printed = facts.read(experiment.source).values["tables"]["table_a_1"]
+    printed = facts.read(experiment.source).tables["table_a_1"]
     lambdas = experiment.lambda_published
     relative = math.sqrt(5 / (options["weights"] * options["simulations"]))
     epsilons = facts.read(experiment.source).look_up("settings/logistic/epsilons")

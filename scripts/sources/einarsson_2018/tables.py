@@ -21,7 +21,7 @@ def table_a_1(experiment, spec, draws):
     Our values are means over simulations, next to published values at published sizes. The variance of
     the noise in one simulation, over d weights, has a relative standard error of about sqrt(5/d).
     """
-    published = facts.read(experiment.source).values["tables"]["table_a_1"]
+    published = facts.read(experiment.source).tables["table_a_1"]
     private = draws[draws["noise_variance"].notna()]
     epsilons = sorted(private["epsilon"].unique())
     columns = ["dataset", "train_size", "lambda", "simulations"]

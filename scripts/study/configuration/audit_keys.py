@@ -76,4 +76,3 @@ class AuditSettings(Section):
     found_also_by: dict[str, str] = {}
     """Mechanism -> who else has shown its fault, and where."""
     exact: ExactLosses
-    """Privacy losses from densities, in results/audit/exact.csv."""

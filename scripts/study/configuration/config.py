@@ -1,6 +1,5 @@
 """Read and merge the configuration, and validate it. Every problem raises a `ConfigError`."""
 
-import math
 import re
 from pathlib import Path
 
@@ -11,7 +10,7 @@ from study.configuration.data_set_keys import DataSets, Files
 from study.configuration.faults import nearest
 from study.configuration.resolve import experiment
 from study.configuration.run_keys import Configuration
-from study.configuration.section import NAME, plain
+from study.configuration.section import NAME
 from study.configuration.validation import (
     ConfigError,
     check_text_numbers,
@@ -29,18 +28,6 @@ __all__ = ["ConfigError", "check_own_files", "load", "merge", "nearest", "read_y
 
 SHIPPED = paths.HOME / "config"
 RULES = paths.HOME / "workflow/rules"
-
-# Kind of simulation -> required keys.
-SIMULATIONS = {
-    "separable": ("rows", "columns", "margin"),
-    "unseparable": ("rows", "columns", "band", "flip_probability"),
-    "expanded_band": ("rows", "columns", "margin", "band", "flip_probability"),
-    "linear": ("rows", "columns", "condition", "noise"),
-    "signs": ("rows", "columns", "true_columns", "strength"),
-}
-# Kind of simulation -> optional keys besides "holdout".
-OPTIONAL: dict[str, tuple[str, ...]] = dict.fromkeys(SIMULATIONS, ("data_replicates",))
-OPTIONAL["linear"] += ("outliers", "degrees")
 
 
 def load(config, files=(), other="--config", only=None):
@@ -185,48 +172,16 @@ def _rule_names():
 def _datasets():
     files, datasets, places = {}, {}, {}
     for path in paths.configuration("files.yaml"):
-        files |= plain(validate(read_yaml(path), Files, path))
+        files |= validate(read_yaml(path), Files, path)
     for path in paths.configuration("datasets.yaml"):
-        own = plain(validate(read_yaml(path), DataSets, path))
+        own = validate(read_yaml(path), DataSets, path)
         datasets |= own
         places |= dict.fromkeys(own, path)
     for name, entry in datasets.items():
-        file = places[name]
-        source = entry["source"]
-        of_any = [
-            key for known in (SIMULATIONS, OPTIONAL) for keys in known.values() for key in keys
-        ]
-        simulated = {"columns", "holdout", *of_any}
-        needed = SIMULATIONS.get(source.get("simulate"), ())
-        for key in needed:
-            if key not in source:
-                raise problem(file, f"{name}.source", f"the key {key!r} is missing")
-        takes = {"rows", *needed, *(["holdout"] if "simulate" in source else [])}
-        takes |= {*OPTIONAL.get(source.get("simulate"), ())}
-        for key in sorted(simulated - takes):
-            if source.get(key):
-                what = source.get("simulate") or " and ".join(set(source) & set(origins.KINDS))
-                raise problem(file, f"{name}.source", f"{what or 'it'} takes no {key!r}")
-        for key in ("features", "first"):
-            if key in source and "sklearn" not in source:
-                raise problem(file, f"{name}.source", f"{key!r} is for scikit-learn's data only")
-        if source.get("first", 0) > source.get("rows", math.inf):
-            text = f"'first' is more than its {source['rows']} rows"
-            raise problem(file, f"{name}.source", text)
-        for number, step in enumerate(entry["steps"]):
+        for number, step in enumerate(entry.steps):
             for step_name, options in step.items():
                 key = f"{name}.steps[{number}].{step_name}"
-                check_text_numbers(options or {}, file, key)
-                for column, pair in (options or {}).items():
-                    if step_name.startswith("scale_") and not _is_pair(pair):
-                        raise problem(file, f"{key}.{column}", "must be two numbers: [a, b]")
-        for column, pair in entry.get("bounds", {}).items():
-            if isinstance(pair, dict):  # a release finds it
-                continue
-            low, high = pair
-            if not low < high:
-                text = f"must be [low, high] with low < high, not [{low}, {high}]"
-                raise problem(file, f"{name}.bounds.{column}", text)
+                check_text_numbers(options or {}, places[name], key)
         try:
             origins.resolve(name, entry, files)
         except ValueError as error:
@@ -238,7 +193,7 @@ def _in_entry(name, error):
     """The ConfigError for an error in a data set's entry. The error's text may begin with the key."""
     file = next(f for f in reversed(paths.configuration("datasets.yaml")) if name in read_yaml(f))
     key, colon, text = str(error).partition(": ")
-    if colon and " " not in key:
+    if colon and " " not in key.partition(".")[0]:
         return problem(file, f"{name}.{key}", text)
     return problem(file, name, str(error))
 
@@ -251,7 +206,3 @@ def check_own_files(experiments, datasets, files, others=()):
             origins.check_own_files(datasets[name], files)
         except ValueError as error:
             raise _in_entry(name, error) from None
-
-
-def _is_pair(value):
-    return isinstance(value, list) and [type(v) in (int, float) for v in value] == [True, True]

@@ -118,10 +118,7 @@ class Rows(Section):
     sklearn: Maybe[Literal["breast_cancer", "diabetes", "digits", "iris", "wine"]] = None
     """A data set of scikit-learn."""
     idx: Maybe[Idx] = None
-    """IDX files (the format of MNIST). Each is a name from config/files.yaml or a path."""
     sparse: Maybe[Sparse] = None
-    """Documents in the format of RCV1: weights of their terms. A hash of the terms' numbers folds them
-    into `columns` columns, and looks at no row."""
     csv: Maybe[str | Annotated[list[str], Len(1)]] = None
     """A table: a path relative to the folder of the project or study, a name from config/files.yaml, or an
     address (https://...), which is downloaded once. CSV text may be plain, gzip-compressed or zipped.
@@ -190,6 +187,9 @@ class Rows(Section):
     degrees: Maybe[Positive] = None
     """Degrees of freedom of the target's noise, which follows Student's t; by default, it is normal
     (linear)."""
+
+    def simulated_columns(self) -> int:
+        return self.columns or len(self.components[0].mean)  # type: ignore[index]
 
 
 _POWER = "^[+-]?[0-9]+([.][0-9]+)?[eE][0-9]+$"
@@ -272,7 +272,6 @@ class DataSet(Section):
     licence: Maybe[str] = None
     """The terms under which the rows may be used."""
     source: Rows
-    """Where the rows come from."""
     label: Maybe[str] = None
     """The column of the label (CSV)."""
     target: Maybe[Target] = None
@@ -306,6 +305,12 @@ class DataSet(Section):
     steps: list[Annotated[dict[str, Either[dict[str, Any] | None]], Len(1, 1)]] = [{"row_norm": {}}]
     """Preparation steps in order, after `bounds`, each a name with its options. The last must bound the
     rows' norm."""
+
+    def all_steps(self) -> list[tuple[str, dict]]:
+        """(name, options) of each step. The first applies `bounds`, if there are any."""
+        first = [] if self.bounds is None else [("scale_to_bounds", self.bounds)]
+        own = [(name, options or {}) for step in self.steps for name, options in step.items()]
+        return [*first, *own]
 
 
 Files = dict[FileName, File]

@@ -15,7 +15,7 @@ _ACCEPTED: set[tuple] = set()  # settings that `_check_mechanisms` has accepted
 
 
 def check(experiment: Experiment, fail, datasets):
-    """Raise unless all checks pass. datasets: name -> configuration."""
+    """Raise unless all checks pass. datasets: name -> `DataSet`."""
     if experiment.subsets == "whole" and not experiment.folds:
         raise fail("subsets", "'whole' is for folds, not for simulations")
     divisions = experiment.divisions
@@ -26,7 +26,7 @@ def check(experiment: Experiment, fail, datasets):
             origins.check_bounds(datasets[name])
         except ValueError as error:
             raise fail("datasets", f"{name}: {error}") from None
-        if divisions and datasets[name]["source"].get("data_replicates") == divisions:
+        if divisions and datasets[name].source.data_replicates == divisions:
             text = f"{name} is {divisions} data sets from one distribution: choose another number"
             raise fail("divisions", text)
     _check_classes(experiment, fail, datasets)
@@ -50,16 +50,14 @@ def _check_classes(experiment: Experiment, fail, datasets):
 
 
 def _check_targets(experiment: Experiment, fail, datasets):
-    counts = [
-        name for name in experiment.datasets if datasets[name].get("target", {}).get("counts")
-    ]
+    numbers = [name for name in experiment.datasets if datasets[name].target]
+    counts = [name for name in numbers if datasets[name].target.counts]
     if counts and (experiment.tune or experiment.searches):
         raise fail(
             "tune" if experiment.tune else "searches",
             f"the target of {counts[0]} is a count, and neither tuning nor searches have a metric for "
             f"counts: state lambda and the options, or leave out the data set",
         )
-    numbers = [name for name in experiment.datasets if "target" in datasets[name]]
     tune = experiment.tune
     if not numbers or not tune:
         return
@@ -76,7 +74,7 @@ def _check_public(experiment: Experiment, fail, datasets):
     for cell in experiment.cells():
         has = origins.has_public_rows(datasets[cell.dataset])
         search = experiment.methods[cell.method].search
-        holdout = datasets[cell.dataset]["source"].get("holdout")
+        holdout = datasets[cell.dataset].source.holdout
         if search and experiment.searches[search].rows == "public" and not (has or holdout):
             raise fail(
                 f"searches.{search}.rows",
@@ -99,8 +97,8 @@ def _check_sizes(experiment: Experiment, fail, datasets):
             if rows is None:
                 continue
             if experiment.simulations:
-                has_test = "test_images" in datasets[dataset]["source"].get("idx", {})
-                limit = simulation_rows(rows, has_test)
+                idx = datasets[dataset].source.idx
+                limit = simulation_rows(rows, bool(idx and idx.test_images))
                 of = f"{rows} rows, {rows - limit} to test on"
             elif rows < experiment.folds:
                 raise fail(
@@ -119,8 +117,7 @@ def _check_sizes(experiment: Experiment, fail, datasets):
     if experiment.tune:
         folds = experiment.tune.folds
         for dataset in experiment.datasets:
-            source = datasets[dataset]["source"]
-            rows = source.get("holdout") or origins.prepared_rows(datasets[dataset])
+            rows = datasets[dataset].source.holdout or origins.prepared_rows(datasets[dataset])
             if rows is not None and rows < folds:
                 raise fail("tune.folds", f"{dataset} has {rows} rows to tune on, not {folds} folds")
 
@@ -144,7 +141,7 @@ def _check_units(experiment: Experiment, fail, datasets):
             if problem:
                 raise fail(f"analyses.{name}", f"{dataset}: {problem}")
             try:
-                units.references(values.get("categories", {}), entry.options["reference"])
+                units.references(values.categories or {}, entry.options["reference"])
             except ValueError as error:
                 raise fail(f"analyses.{name}.options", str(error)) from None
 

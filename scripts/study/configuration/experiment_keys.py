@@ -117,7 +117,6 @@ class Tune(Section):
     """How lambda is tuned, whether or not the tuned value is used."""
 
     grid: TuningGrid
-    """Logarithmic grid of candidates."""
     folds: Several
     """Folds of the tuning's own cross-validation."""
     loss: str = "logistic"
@@ -403,7 +402,6 @@ class ExperimentFile(Section):
     the candidate of least validation error wins, and the most frequent winner is used. Lower error breaks
     ties, then the order of preference."""
     tune: Maybe[Tune] = None
-    """How lambda is tuned, whether or not the tuned value is used."""
     recommends: Maybe[Literal[True] | Names] = None
     """Whether its cells, or those of the named sweeps, enter results/recommendations.csv, which says which
     method to use. The methods must compete under equal conditions, and one must be without privacy."""

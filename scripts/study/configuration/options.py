@@ -9,7 +9,9 @@ If an option's name is a Python keyword, its field's name ends with `_`.
 
 from functools import cache
 from types import UnionType
-from typing import NamedTuple, NewType, Union, get_args, get_origin, get_type_hints
+from typing import Any, NamedTuple, NewType, Union, get_args, get_origin, get_type_hints
+
+from study.configuration.section import kind_of
 
 Method = NewType("Method", str)
 Sweep = NewType("Sweep", str)
@@ -77,25 +79,49 @@ def defaults(options):
     }
 
 
+class Part(NamedTuple):
+    """An option's value, or a part of it at any depth.
+
+    place: such as ".panels.first". types: the types that it may have. type: the one that it has, or None.
+    """
+
+    place: str
+    value: Any
+    types: tuple
+    type: object
+
+
+def parts(options, values):
+    """Yield each `Part` of the options' `values`."""
+    for name, field in fields(options).items():
+        if name in values:
+            yield from _parts(f".{name}", values[name], field.type)
+
+
+def _parts(place, value, kind):
+    types = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+    kind = next((each for each in types if kind_of(example(each)) == kind_of(value)), None)
+    yield Part(place, value, types, kind)
+    if get_origin(kind) is list:
+        for item in value:
+            yield from _parts(place, item, *get_args(kind))
+    if get_origin(kind) is dict:
+        for key, item in value.items():
+            yield from _parts(f"{place}.{key}", item, get_args(kind)[1])
+
+
+def example(kind):
+    """A value of a type."""
+    if isinstance(kind, NewType):
+        return {} if kind is Rows else ""
+    return (get_origin(kind) or kind)()
+
+
 def named(options, values, *what):
     """The distinct names, at any depth of the options' `values`, whose type is one of `what`."""
     names = {}
-    for option, field in fields(options).items():
-        names |= dict.fromkeys(_names(values.get(option), field.type, what))
+    for part in parts(options, values):
+        if part.type in what:
+            found = part.value.get("method", ()) if part.type is Rows else part.value
+            names |= dict.fromkeys(found if isinstance(found, list) else [found])
     return list(names)
-
-
-def _names(value, kind, what):
-    if value is None:
-        return []
-    if kind in what:
-        if kind is Rows:
-            value = value.get("method", ())
-        return value if isinstance(value, list) else [value]
-    if get_origin(kind) in (Union, UnionType):
-        return [name for part in get_args(kind) for name in _names(value, part, what)]
-    if get_origin(kind) is list and isinstance(value, list):
-        return [name for item in value for name in _names(item, *get_args(kind), what)]
-    if get_origin(kind) is dict and isinstance(value, dict):
-        return [n for item in value.values() for n in _names(item, get_args(kind)[1], what)]
-    return []

@@ -160,14 +160,12 @@ def _options(values, kind, where, valid, names, source):
     option_checks.check(
         kind.options, values, known, lambda place, text: ConfigError(f"{where}{place}: {text}")
     )
-    for option, field in options.fields(kind.options).items():
-        if field.type in (options.Printed, options.Printed | float) and isinstance(
-            values[option], str
-        ):
-            _printed(source, values[option], "number", f"{where}.{option}")
-        if field.type is options.Mechanism:
+    for part in options.parts(kind.options, values):
+        if part.type is options.Printed:
+            _printed(source, part.value, "number", f"{where}{part.place}")
+        if part.type is options.Mechanism:
             try:
-                MECHANISMS[values[option]].check_options(values.get("options") or {})
+                MECHANISMS[part.value].check_options(values.get("options") or {})
             except ValueError as error:
                 raise ConfigError(f"{where}.options: {error}") from None
 

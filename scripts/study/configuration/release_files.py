@@ -6,7 +6,6 @@ from study import paths
 from study.configuration.data_set_keys import DataSets
 from study.configuration.faults import nearest
 from study.configuration.release_keys import ReleaseRequest
-from study.configuration.section import plain
 from study.configuration.validation import ConfigError, problem, read_yaml, validate
 
 
@@ -30,15 +29,21 @@ def read(name):
     return known[name], validate(read_yaml(known[name]), ReleaseRequest, known[name])
 
 
-def entry(name, where):
-    """(file, entry) of a data set. The entry contains `steps` only if the file states them."""
+def data_sets():
+    """Name -> (file, entry) of every data set. An entry has `steps` only if the file states them."""
     entries = {}
     for path in paths.configuration("datasets.yaml"):
         raw = read_yaml(path)
-        for key, dataset in plain(validate(raw, DataSets, path)).items():
+        for key, dataset in validate(raw, DataSets, path).items():
             if "steps" not in raw[key]:
-                del dataset["steps"]
+                dataset.steps = []
             entries[key] = path, dataset
+    return entries
+
+
+def entry(name, where):
+    """(file, entry) of a data set."""
+    entries = data_sets()
     if name not in entries:
         raise problem(where, "data", f"no data set {name!r}{nearest(name, entries)}")
     return entries[name]
@@ -64,7 +69,7 @@ def _rows(name):
     """What a release's data set names as its file of rows; None if the configuration is invalid."""
     try:
         file, values = read(name)
-        rows = entry(values.data, file)[1]["source"].get("csv")
+        rows = entry(values.data, file)[1].source.csv
     except ConfigError:  # the job of the release reports this error
         return None
     return rows if isinstance(rows, str) else None

@@ -23,12 +23,13 @@ from dp_release.book import MODEL, Book, Budget
 from dp_release.formats import BOM, Format, likely_encoding
 from dp_release.request import BENCHMARKED, CHOSEN_WITHOUT, PUBLIC_EXAMPLE, Request
 from study import paths
+from study.configuration.data_set_keys import Above, DataSet, Finding, Found, Missing, Rows
 from study.configuration.faults import nearest
-from study.configuration.release_files import download, downloads, read
+from study.configuration.release_files import data_sets, download, downloads, read
 from study.configuration.release_files import entry as data_set
-from study.configuration.validation import problem, read_yaml
+from study.configuration.validation import problem
 from study.data.preparation import STEPS
-from study.data.readers import missing_rule, other_delimiter
+from study.data.readers import drops, label_column, missing_rule, other_delimiter, table_files
 from study.data.readers_table import TOP, remedy
 
 SUFFIXES = (".parquet", ".pkl", ".pickle", ".zip", ".xz", ".bz2", ".tgz", ".tar.gz")
@@ -50,10 +51,10 @@ def load(name):
     place, entry = data_set(values.data, file)
     try:
         path = _path(entry)
-        source = entry["source"]
-        header = "names" not in source
+        source = entry.source
+        header = source.names is None
         try:
-            format = Format.of(source)
+            format = Format.of(source.mapping())
         except Refused as error:
             raise Refused(f"source.{error}") from None
         names = _names(path, source, format, Path(values.book).expanduser() / name / MODEL)
@@ -65,7 +66,7 @@ def load(name):
         request = Request.parsed(
             {key: value for key, value in values.plain().items() if key in Request._fields}
             | {"name": name, "schema": schema.facts, "unit": values.unit + _group(entry, values)}
-            | {"taken_as_public": entry.get("premise", "")}
+            | {"taken_as_public": entry.premise or ""}
         )
         book = Book(values.book, Budget.of(values.budget.plain()), request.unit)
     except Refused as error:
@@ -128,14 +129,13 @@ def check_book(release, folder="releases"):
         )
 
 
-def _path(entry):
+def _path(entry: DataSet):
     """The file of rows. Raises `Refused` unless the entry names one text file."""
-    source = entry["source"]
-    if not isinstance(source.get("csv"), str):
+    file = entry.source.csv
+    if not isinstance(file, str):
         raise Refused("a release takes rows from one file: `source: {csv: ..}`")
-    if "member" in source:
+    if entry.source.member is not None:
         raise Refused("source.member: a release reads a file of its own: unpack it")
-    file = source["csv"]
     if "://" in file or file.lower().endswith(SUFFIXES):
         raise Refused("a release reads a file of text, also .gz: save the table as CSV")
     return _local(file)
@@ -145,11 +145,11 @@ def _local(file):
     return Path(f"{paths.RAW}/{file}" if file in downloads() else file).expanduser()
 
 
-def _names(path, source, format, model):
+def _names(path, source: Rows, format, model):
     """The columns of the file, in order; None if unused. model: the file of the finished release."""
     if path.is_file():
-        if "names" in source:
-            return source["names"]
+        if source.names is not None:
+            return source.names
         top = list(islice(_lines(path), max(TOP, format.header)))
         with suppress(Refused):
             return rows.header(b"".join(top), format)
@@ -157,7 +157,7 @@ def _names(path, source, format, model):
     if model.is_file():
         columns = json.loads(model.read_bytes())["schema"]["columns"]
         return [None if c["name"] == f"column {k}" else c["name"] for k, c in enumerate(columns, 1)]
-    known = source["csv"] in downloads()
+    known = source.csv in downloads()
     what = f"`snakemake --cores 1 -- {path}` downloads it" if known else "put it there"
     raise Refused(f"source.csv: no file {str(path)!r}; {what}")
 
@@ -188,10 +188,10 @@ def _check_names(stated, names, source, path, everything):
             )
 
 
-def _hint(name, stated, names, source, path):
+def _hint(name, stated, names, source: Rows, path):
     """What is probably wrong if the file has no column of this name."""
-    known, format = list(filter(None, names)), Format.of(source)
-    if "names" in source:
+    known, format = list(filter(None, names)), Format.of(source.mapping())
+    if source.names is not None:
         return nearest(name, known)
     top = list(islice(_lines(path), TOP)) if path.is_file() else []
     said = remedy(top, stated, format)
@@ -213,7 +213,7 @@ def _hint(name, stated, names, source, path):
     return nearest(name, near) if near else ": is the first line a header?"
 
 
-def _schema(entry, names, format, values, path):
+def _schema(entry: DataSet, names, format, values, path):
     """The `rows.Schema` of an entry. names: the file's columns, in order; None for unused columns."""
     _check_entry(entry)
     person = values.person
@@ -221,16 +221,16 @@ def _schema(entry, names, format, values, path):
         raise Refused(
             "state `rows`, or `person` to protect a person with several rows: one of them is public"
         )
-    if person is None and entry["source"].get("rows", values.rows) != values.rows:
+    if person is None and entry.source.rows not in (None, values.rows):
         raise Refused(f"source.rows: is not the {values.rows} of the release")
-    target = entry["target"]["column"] if "target" in entry else entry["label"]
-    bounds, categories = entry.get("bounds", {}), entry.get("categories", {})
+    target = label_column(entry)
+    bounds, categories = entry.bounds or {}, entry.categories or {}
     references = values.reference
-    rules = entry.get("missing", {})
-    coded = [key for key, rule in rules.items() if isinstance(rule, dict)]
+    rules = entry.missing or {}
+    coded = [key for key, rule in rules.items() if isinstance(rule, Missing)]
     stated = [target, *(key for key in (*bounds, *coded) if key != "*"), *categories]
     stated += [] if person is None else [person.column]
-    _check_names(stated, names, entry["source"], path, "*" in bounds)
+    _check_names(stated, names, entry.source, path, "*" in bounds)
     for name, level in references.items():
         if level not in categories.get(name, ()):
             raise Refused(f"reference: {level!r} is no category of a column {name!r}")
@@ -240,7 +240,7 @@ def _schema(entry, names, format, values, path):
     for title, name in zip(titles, names, strict=True):
         codes, value = missing_rule(rules, name)
         if name == target:
-            columns.append(_target(entry, values, value, codes))
+            columns.append(_target(entry, name, values, value, codes))
         elif name in categories:
             levels = tuple(categories[name])
             reference = references.get(name, levels[0])
@@ -259,75 +259,72 @@ def _is_id(name, person):
 
 def _number(name, stated, missing, codes):
     """A column of numbers between stated bounds, or with bounds that the release finds."""
-    if isinstance(stated, dict):
-        find = stated["find"]
-        if isinstance(find, dict):  # YAML reads 1.0e9 as text, and 1.0e+9 as a number
-            find = {key: float(v) if isinstance(v, str) else v for key, v in find.items()}
+    if isinstance(stated, Found):
+        find = stated.find
+        if isinstance(find, Finding):  # YAML reads 1.0e9 as text, and 1.0e+9 as a number
+            given = find.mapping().items()
+            find = {key: float(v) if isinstance(v, str) else v for key, v in given}
         return found.number(name, find, missing, codes)
     return rows.Number(name, *stated, missing, codes)
 
 
-def _target(entry, values, missing, codes):
-    if "target" in entry:
-        target = entry["target"]
-        return _number(target["column"], target["bounds"], missing, codes)
-    positive = entry["positive"]
+def _target(entry: DataSet, name, values, missing, codes):
+    if entry.target:
+        return _number(name, entry.target.bounds, missing, codes)
     negative = [] if values.negative is None else values.negative  # which may be 0
-    if isinstance(positive, dict):
+    if isinstance(entry.positive, Above):
         if negative != []:
             raise Refused(
                 "`negative` is for labels that are listed; leave it out beside `positive: {above: ..}`"
             )
-        return rows.Label(entry["label"], above=positive["above"], missing=missing, codes=codes)
+        return rows.Label(name, above=entry.positive.above, missing=missing, codes=codes)
     positive, negative = (
-        tuple(labels) if isinstance(labels, list) else (labels,) for labels in (positive, negative)
+        tuple(labels) if isinstance(labels, list) else (labels,)
+        for labels in (entry.positive, negative)
     )
-    return rows.Label(entry["label"], positive, negative, missing=missing, codes=codes)
+    return rows.Label(name, positive, negative, missing=missing, codes=codes)
 
 
-def _check_entry(entry):
-    if "target" in entry and entry["target"].get("log"):
+def _check_entry(entry: DataSet):
+    if entry.target and entry.target.log:
         raise Refused(
             "target.log: a release takes no logarithms: write them into the file and leave `log` out"
         )
-    if "target" not in entry and "positive" not in entry:
-        raise Refused("a release is of two classes, `positive` and others, or of a `target`")
-    if not entry.get("bounds") and not entry.get("categories"):
+    if not entry.target and None in (entry.label, entry.positive):
+        raise Refused(
+            "a release is of two classes, `positive` and others of a `label`, or of a `target`"
+        )
+    if not entry.bounds and not entry.categories:
         raise Refused(
             "the columns need public `bounds` or `categories`, which are not read off the rows"
         )
-    if "public_share" in entry:
+    if entry.public_share is not None:
         raise Refused("public_share: a release protects all rows alike: leave it out")
-    for step in entry.get("steps", ()):
-        for name in step:
-            if name in STEPS and STEPS[name].private_rows:
-                raise Refused(f"steps: {name!r} looks at private rows without paying for it")
-            if name in STEPS and STEPS[name].selects:
-                raise Refused(f"steps: {name!r} selects rows, whose number would not be public")
-    rules = entry.get("missing", {})
-    if "drop" in [missing_rule(rules, name)[1] for name in rules]:
+    for name in (name for step in entry.steps for name in step):
+        if name in STEPS and STEPS[name].private_rows:
+            raise Refused(f"steps: {name!r} looks at private rows without paying for it")
+        if name in STEPS and STEPS[name].selects:
+            raise Refused(f"steps: {name!r} selects rows, whose number would not be public")
+    if drops(entry):
         raise Refused(
             "missing: in a release, a row with a missing cell is a row of zeros, which counts nothing, "
             "unless a value takes the cell's place: leave `drop` out"
         )
 
 
-def _radius(entry, count):
+def _radius(entry: DataSet, count):
     """The clipping radius as a share of a row's largest possible norm.
 
     count: the number of columns, including the constant.
     """
     longest = math.sqrt(count)
-    taken = [
-        (name, options or {}) for step in entry.get("steps", ()) for name, options in step.items()
-    ]
-    names = [name for name, _ in taken]
-    if "steps" in entry and names not in (["constant_feature"], ["constant_feature", "clip"]):
+    names = [name for step in entry.steps for name in step]
+    if names and names not in (["constant_feature"], ["constant_feature", "clip"]):
         raise Refused(
             f"steps: a release has `steps: [{{constant_feature: {{}}}}, {{clip: {{radius: "
             f"{math.ceil(longest * 1e4) / 1e4:.4f}}}}}]`, perhaps with a smaller radius, or none"
         )
-    radius = dict(taken).get("clip", {}).get("radius", longest)
+    radius = dict(entry.all_steps()).get("clip", {}).get("radius", longest)
     if not isinstance(radius, int | float) or not radius > 0:
         raise Refused("steps: clip: the radius must be a positive number")
     return 1 if radius >= longest * (1 - 1e-12) else radius / longest
@@ -337,18 +334,15 @@ def _group(entry, values):
     """Text appended to the unit: what is protected if a person is, or the data set's `unit`, or ""."""
     if values.person:
         return f" (a person is all rows with one {values.person.column!r})"
-    unit = entry.get("unit")
-    return f" ({unit['row']}; {unit['group']} has at most {unit['rows']} rows)" if unit else ""
+    unit = entry.unit
+    return f" ({unit.row}; {unit.group} has at most {unit.rows} rows)" if unit else ""
 
 
 def _check_benchmarks(values, path):
     """Refuse settings possibly chosen from results on the same rows: no budget pays for such a choice."""
     if values.premise != CHOSEN_WITHOUT:
         return
-    known = {}
-    for file in paths.configuration("datasets.yaml"):
-        known |= read_yaml(file)
-    same = {name for name, entry in known.items() if _reads(entry, path)}
+    same = {name for name, (_, entry) in data_sets().items() if _reads(entry, path)}
     for result in _benchmarked() if same else ():
         if result.stem in same:
             raise Refused(
@@ -357,10 +351,9 @@ def _check_benchmarks(values, path):
             )
 
 
-def _reads(entry, path):
+def _reads(entry: DataSet, path):
     """Whether an entry of datasets.yaml reads the file at `path`, under any name or through a link."""
-    files = entry.get("source", {}).get("csv", [])
-    for file in [files] if isinstance(files, str) else files:
+    for file in table_files(entry.source):
         with suppress(OSError):  # the entry's file does not exist
             if _local(file).samefile(path):
                 return True

@@ -40,6 +40,5 @@ class Configuration(Section):
     """Changes to single experiments: experiment name -> any keys of its file. Mappings are merged, and
     lists and values are replaced. Null removes an entry, such as a method or a figure."""
     data: Data = Field({"mirrors": []}, validate_default=True)
-    """Sources of downloads."""
     files: Annotated[dict[str, Any] | None, MADE] = None
     """The files that are downloaded."""

@@ -1,6 +1,6 @@
 """The keys of config/sources/<key>/source.yaml."""
 
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 
 from annotated_types import Len
 from pydantic import StringConstraints
@@ -49,6 +49,7 @@ class Claim(_Decided):
     """<experiment>/<figure> of each figure that shows it, and so bears its verdict in the report."""
     says: str
     """The statement."""
+    size: ClassVar[None] = None
 
 
 class Defect(_Decided):
@@ -62,6 +63,12 @@ class Defect(_Decided):
     """How much it matters."""
     numbers: Maybe[list[str]] = None
     """Paths of printed numbers that it is about. They are judged here, and not compared with ours again."""
+    where: ClassVar[None] = None
+    shown_in: ClassVar[None] = None
+
+    @property
+    def says(self) -> str:
+        return self.what
 
 
 class Document(Section):

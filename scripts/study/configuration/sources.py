@@ -8,7 +8,6 @@ from pathlib import Path
 
 from study import facts, paths
 from study.configuration.faults import nearest, wrong_type
-from study.configuration.source_keys import Document
 from study.configuration.validation import ConfigError, problem, read_yaml, validate
 
 OTHERS = ("source", "printed")  # files in a source's folder that are not experiments
@@ -44,37 +43,34 @@ def load(experiments=None):
         named = [value.get("source") for value, *_ in experiments.values()]
         files = {key: path for key, path in files.items() if key in named}
     for key, path in files.items():
-        values = validate(read_yaml(path), Document, str(path)).plain()
-        if values["key"] != key:
+        source = sources[key] = validate(read_yaml(path), facts.Source, str(path))
+        if source.key != key:
             named = "folder" if paths.source_of(path) else "file"
             raise ConfigError(f"{path}: key: must be {key!r}, the {named}'s name")
         for section in ("claims", "defects"):
-            ids = [entry["id"] for entry in values[section]]
+            ids = [entry.id for entry in getattr(source, section)]
             if len(set(ids)) < len(ids):
                 twice = next(name for name in ids if ids.count(name) > 1)
                 raise ConfigError(f"{path}: {section}: duplicate id {twice!r}")
-        for entry in values["claims"]:
-            for other in {
-                shown.partition("/")[0] for shown in entry.get("shown_in") or ()
-            } - available:
-                place = f"{path}: claims.{entry['id']}.shown_in"
+        for entry in source.claims:
+            for other in {shown.partition("/")[0] for shown in entry.shown_in or ()} - available:
+                place = f"{path}: claims.{entry.id}.shown_in"
                 raise ConfigError(f"{place}: no experiment {other!r}{nearest(other, available)}")
         try:
-            values = facts.with_tables(values, path.parent)
+            source.read_tables(path.parent)
         except ValueError as error:
             raise ConfigError(str(error)) from None
-        for name, table in values["tables"].items():
+        for name, table in source.tables.items():
             if isinstance(table, str):
                 raise ConfigError(
                     f"{path}: tables.{name}: {table!r} is neither a number nor a .csv file"
                 )
-        sources[key] = facts.Source(key, values["short"], values)
-        for entry in values["defects"]:
-            for place in entry.get("numbers") or ():
+        for entry in source.defects:
+            for place in entry.numbers or ():
                 try:
-                    sources[key].look_up(place)
+                    source.look_up(place)
                 except KeyError as error:
-                    where = f"{path}: defects.{entry['id']}.numbers"
+                    where = f"{path}: defects.{entry.id}.numbers"
                     raise ConfigError(f"{where}: {error.args[0]}") from None
     return sources
 
@@ -167,41 +163,32 @@ def _given(available, files):
     """(source, experiment) -> (the source's file, section -> entries that it adds to the experiment)."""
     additions = {}
     for key, path in files.items():
-        values = read_yaml(path)
+        source = validate(read_yaml(path), facts.Source, str(path))
         own = [name for name, file in available.items() if paths.source_of(file) == key]
 
-        def add(entry, place, section, name, content, key=key, path=path, own=own):
-            experiment = entry.get("experiment") or (own[0] if len(own) == 1 else None)
-            if not isinstance(name, str) or not isinstance(experiment, str | None):
-                return
+        def add(experiment, place, section, name, content, key=key, path=path, own=own):
+            experiment = experiment or (own[0] if len(own) == 1 else None)
             if experiment is None:
                 text = "the key 'experiment' is missing: it says which one decides this"
                 raise problem(path, place, text)
-            if experiment not in available:
+            if experiment not in [*available]:
                 near = nearest(experiment, list(available))
                 raise problem(path, place, f"no experiment {experiment!r}{near}")
             sections = additions.setdefault((key, experiment), (path, {}))[1]
             sections.setdefault(section, {})[name] = content
 
-        # Values of a wrong type are skipped here; `load` reports them.
         for section in ("claims", "defects"):
-            for entry in _listed(values.get(section)):
-                if isinstance(entry, dict) and {"experiment", *facts.DECIDES} & entry.keys():
-                    decides = {k: v for k, v in entry.items() if k in facts.DECIDES}
-                    place = f"{section}.{entry.get('id')}"
-                    add(entry, place, section, entry.get("id"), decides)
-        readings = values.get("readings")
-        for name, entry in (readings if isinstance(readings, dict) else {}).items():
-            if isinstance(entry, dict):
-                content = {k: v for k, v in entry.items() if k != "experiment"}
-                add(entry, f"readings.{name}", "readings", name, content)
-        for labels in _listed(values.get("together")):
-            first = str(next(iter(_listed(labels)), "")).partition(".")[0]
-            for (source, _), (_, sections) in additions.items():
-                if source == key and first in sections.get("readings", ()):
+            for name, entry in source.statements(section).items():
+                given = entry.mapping()
+                decides = {k: v for k, v in given.items() if k in facts.DECIDES}
+                if decides or entry.experiment:
+                    add(entry.experiment, f"{section}.{name}", section, name, decides)
+        for name, entry in source.readings.items():
+            content = {k: v for k, v in entry.items() if k != "experiment"}
+            add(entry.get("experiment"), f"readings.{name}", "readings", name, content)
+        for labels in source.together:
+            reading = labels[0].partition(".")[0]
+            for (named, _), (_, sections) in additions.items():
+                if named == key and reading in sections.get("readings", ()):
                     sections.setdefault("together", []).append(labels)
     return additions
-
-
-def _listed(value):
-    return value if isinstance(value, list) else []

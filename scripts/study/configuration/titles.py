@@ -50,7 +50,7 @@ def _data(experiment: Experiment, entry, datasets):
     else:
         entry = experiment.analyses.get(entry.analysis, entry)
         names = entry.datasets or experiment.datasets
-    titles = [datasets[name].get("title", name.replace("_", " ")) for name in names]
+    titles = [datasets[name].title or name.replace("_", " ") for name in names]
     return " and ".join(dict.fromkeys(title.partition(",")[0] for title in titles))
 
 

@@ -14,9 +14,9 @@ from pathlib import Path
 import pydantic
 import yaml
 
+from study import facts
 from study.configuration import faults
 from study.configuration.section import kind_of
-from study.configuration.source_keys import Document
 
 LARGEST = 10**300  # bound on integers, because larger ones overflow as floats
 # Keys whose values are compared with cells and names of a table.
@@ -187,7 +187,7 @@ def validate(value, kind, where):
     """
     where = where if callable(where) else in_file(where)
     # A source's tables may have numeric keys.
-    found = [] if kind is Document else [*_not_plain(value, ())]
+    found = [] if kind is facts.Source else [*_not_plain(value, ())]
     if not found:
         classes = {}
         try:

@@ -5,6 +5,7 @@ import glob
 import hashlib
 import inspect
 import urllib.parse
+from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -13,8 +14,10 @@ import numpy as np
 from dp_release import rows as releasing
 from dp_release.formats import PLAIN, Format
 from study import paths
+from study.configuration.data_set_keys import DataSet, Found, Rows
 from study.configuration.faults import nearest
-from study.data import readers
+from study.data import readers, simulations
+from study.data.downloads import Wanted
 from study.data.preparation import STEPS, Table
 from study.data.readers_table import is_parquet, is_pickle
 
@@ -27,117 +30,121 @@ NAMED_FILES = {
 }
 
 
-def resolve(name, entry, files):
+def resolve(name, entry: DataSet, files):
     """Replace the file names and addresses in a source by paths, and add the addresses to `files`.
 
-    files: name -> {urls, sha256}, from config/files.yaml. Raises a ValueError, whose text begins with
+    files: name -> `File`, from config/files.yaml, or `Wanted`. Raises a ValueError, whose text begins with
     the key.
     """
-    source = entry["source"]
+    source = entry.source
     _check_kind(source)
+    _check_simulation(source)
     _check_labels(entry)
     _check_columns(entry)
     _check_mixture(source)
-    for number, step in enumerate(entry["steps"]):
+    for number, step in enumerate(entry.steps):
         ((step_name, options),) = step.items()
         problem = step_problem(step_name, options or {})
         if problem:
             raise ValueError(f"steps[{number}]: {problem}")
+        for column, pair in (options or {}).items():
+            if step_name.startswith("scale_") and not _is_pair(pair):
+                text = "must be two numbers: [a, b]"
+                raise ValueError(f"steps[{number}].{step_name}.{column}: {text}")
     for kind, key, file in _named_files(source):
         if file in files:
-            source[kind][key] = f"{paths.RAW}/{file}"
+            setattr(getattr(source, kind), key, f"{paths.RAW}/{file}")
         elif "/" not in file:
             raise ValueError(
                 f"source.{kind}.{key}: no file {file!r} in {FILES}{nearest(file, files)} "
                 f"(your own file is given with its folder)"
             )
-    if "csv" in source:
+    if source.csv is not None:
         _resolve_csv(name, source, files)
 
 
-def _named_files(source):
+def _named_files(source: Rows):
     return [
-        (kind, key, source[kind][key])
+        (kind, key, file)
         for kind, keys in NAMED_FILES.items()
         for key in keys
-        if key in source.get(kind, {})
+        if (file := getattr(getattr(source, kind), key, None))
     ]
 
 
-def _resolve_csv(name, source, files):
-    csv_files = [source["csv"]] if isinstance(source["csv"], str) else source["csv"]
+def _resolve_csv(name, source: Rows, files):
+    csv_files = readers.table_files(source)
     downloads = [file for file in csv_files if file in files or "://" in file]
-    if "sha256" in source and not (len(csv_files) == 1 and "://" in csv_files[0]):
+    if source.sha256 and not (len(csv_files) == 1 and "://" in csv_files[0]):
         raise ValueError("source.sha256: is for a file given by its address (https://...)")
     tables = [path for file in csv_files for path in _places(name, file, source, files)]
-    source["csv"] = tables[0] if len(tables) == 1 else tables
+    source.csv = tables[0] if len(tables) == 1 else tables
     _check_format(source, files)
-    if "rows" not in source and not downloads:
+    if source.rows is None and not downloads:
         with contextlib.suppress(ValueError):
             rows = readers.count_rows(source)
             if rows:
-                source["rows"] = rows
+                source.rows = rows
 
 
-def _places(name, file, source, files):
+def _places(name, file, source: Rows, files):
     """The paths that a name, an address or a pattern stands for. An address is added to `files`."""
     if file in files:
         return [f"{paths.RAW}/{file}"]
     if "://" in file:
         own = f"{name}-{Path(urllib.parse.urlsplit(file).path).name or 'data'}"
-        files[own] = {"urls": [file], "own": True}
-        if "sha256" in source:
-            files[own]["sha256"] = source["sha256"]
+        files[own] = Wanted(own, (file,), source.sha256)
         return [f"{paths.RAW}/{own}"]
     # `Path.glob` refuses absolute patterns. A pattern without matches is returned, so messages name it.
     return [file] if Path(file).exists() else sorted(glob.glob(file)) or [file]  # noqa: PTH207
 
 
-def _check_format(source, files):
+def _check_format(source: Rows, files):
     """Add a pickle's checksum to the source; refuse text-file options for files that are not text."""
     tables = readers.table_files(source)
     for path in tables:
         if is_pickle(path):
-            pinned = files.get(Path(path).name, {}).get("sha256") if paths.RAW in path else None
+            file = files.get(Path(path).name) if paths.RAW in path else None
+            pinned = file and file.sha256
             if pinned is None or len(tables) > 1:
                 raise ValueError(
                     f"source.csv: {path!r} is a pickle, which runs as a program: it is read alone, and "
                     f"only under a SHA-256, of {FILES} or beside its address; or save the table as CSV"
                 )
-            source["sha256"] = pinned
+            source.sha256 = pinned
         for key in readers.TEXT:
-            if key in source and (is_pickle(path) or is_parquet(path)):
+            if key in source.mapping() and (is_pickle(path) or is_parquet(path)):
                 raise ValueError(f"source.{key}: is for text, which {path!r} is not")
 
 
-def source_files(source):
+def source_files(source: Rows):
     """Key -> path of each file from which a data set is read."""
-    if "csv" in source:
+    if source.csv is not None:
         tables = readers.table_files(source)
         return {f"csv[{k}]" if len(tables) > 1 else "csv": path for k, path in enumerate(tables)}
     return {f"{kind}.{key}": path for kind, key, path in _named_files(source)}
 
 
-def own_files(source, files):
+def own_files(source: Rows, files):
     """Key -> path of each file that must exist, because it is not downloaded."""
     downloads = {f"{paths.RAW}/{name}" for name in files}
     return {key: path for key, path in source_files(source).items() if path not in downloads}
 
 
-def check_bounds(entry):
+def check_bounds(entry: DataSet):
     """Raise ValueError, as `resolve` does, if bounds are to be found, which only a release does."""
-    stated = {"target": entry["target"]["bounds"]} if "target" in entry else {}
-    for name, pair in (entry.get("bounds", {}) | stated).items():
-        if isinstance(pair, dict):
+    stated = {"target": entry.target.bounds} if entry.target else {}
+    for name, pair in ((entry.bounds or {}) | stated).items():
+        if isinstance(pair, Found):
             raise ValueError(
                 f"bounds: {name!r} has `find`, which a release pays for: a benchmark takes [low, high]"
             )
 
 
-def check_own_files(entry, files):
+def check_own_files(entry: DataSet, files):
     """Raise ValueError, as `resolve` does, if one of the source's own files or a column is missing."""
     check_bounds(entry)
-    for key, path in own_files(entry["source"], files).items():
+    for key, path in own_files(entry.source, files).items():
         try:
             Path(path).open("rb").close()
         except FileNotFoundError:
@@ -166,85 +173,113 @@ def content(paths):
     return digest.hexdigest()
 
 
-def _check_kind(source):
-    if sum(kind in source for kind in KINDS) != 1:
+def _check_kind(source: Rows):
+    given = source.mapping()
+    if sum(kind in given for kind in KINDS) != 1:
         raise ValueError(f"source: needs exactly one of {', '.join(KINDS[:-1])} and {KINDS[-1]}")
     for key in (*readers.TEXT, "sha256"):
-        if key in source and "csv" not in source:
+        if key in given and "csv" not in given:
             raise ValueError(f"source.{key}: is for 'csv' only")
     try:
-        Format.of(source)
+        Format.of(given)
     except ValueError as error:
         raise ValueError(f"source.{error}") from None
 
 
-def _check_labels(entry):
+def _check_simulation(source: Rows):
+    """Check that a source has the keys of its kind of simulation, and of no other kind."""
+    given, kind = source.mapping(), source.simulate
+    needed, optional = simulations.keys(kind)
+    for key in needed:
+        if key not in given:
+            raise ValueError(f"source: the key {key!r} is missing")
+    of_all = [key for each in simulations.KINDS for keys in simulations.keys(each) for key in keys]
+    others = {"holdout", "data_replicates", *of_all} - {"rows", *needed, *optional}
+    others -= {"holdout"} if kind else set()
+    others -= {"data_replicates"} if needed else set()
+    for key in sorted(others):
+        if given.get(key):
+            raise ValueError(f"source: {kind or min(given.keys() & {*KINDS})} takes no {key!r}")
+    for key in ("features", "first"):
+        if key in given and source.sklearn is None:
+            raise ValueError(f"source: {key!r} is for scikit-learn's data only")
+    if source.first and source.rows and source.first > source.rows:
+        raise ValueError(f"source: 'first' is more than its {source.rows} rows")
+
+
+def _is_pair(value):
+    return isinstance(value, list) and [type(v) in (int, float) for v in value] == [True, True]
+
+
+def _check_labels(entry: DataSet):
     """Check that an entry has two classes (`positive`), named classes, or a numeric target."""
-    if "target" in entry:
+    source, target = entry.source, entry.target
+    if target:
         for key in ("label", "positive", "classes"):
-            if key in entry:
+            if key in entry.mapping():
                 raise ValueError(f"has both 'target' (a number) and {key!r} (classes); keep one")
-        linear = entry["source"].get("simulate") == "linear"
-        if not linear and not {"csv", "sklearn"} & entry["source"].keys():
+        if source.simulate != "linear" and source.csv is None and source.sklearn is None:
             raise ValueError("target: is for 'csv', 'sklearn' and `simulate: linear` only")
-        bundled = entry["source"].get("sklearn")
-        if bundled and bundled not in readers.BUNDLED_OPTIONS:
-            raise ValueError(f"target: scikit-learn's {bundled} has classes; use 'positive'")
-        bounds = entry["target"]["bounds"]
-        low, high = (0, 1) if isinstance(bounds, dict) else bounds  # a release finds them
+        if source.sklearn and source.sklearn not in readers.BUNDLED_OPTIONS:
+            raise ValueError(f"target: scikit-learn's {source.sklearn} has classes; use 'positive'")
+        # A release finds bounds that are not given.
+        low, high = (0, 1) if isinstance(target.bounds, Found) else target.bounds
         if not low < high:
             raise ValueError(f"target.bounds: {low} is not below {high}")
-        if entry["target"].get("counts") and (low or {"log", "scaled"} & entry["target"].keys()):
+        if target.counts and (low or {"log", "scaled"} & target.mapping().keys()):
             raise ValueError("target.counts: counts start at 0, and have no `log` and no `scaled`")
-        if any("binary" in step for step in entry["steps"]):
+        if any("binary" in step for step in entry.steps):
             raise ValueError("steps: 'binary' chooses among classes, and the target is a number")
         return
-    if entry["source"].get("sklearn") in readers.BUNDLED_OPTIONS:
-        name = entry["source"]["sklearn"]
-        raise ValueError(f"scikit-learn's {name} is learnt by regression: use 'target'")
-    if entry["source"].get("simulate") == "linear":
+    if source.sklearn in readers.BUNDLED_OPTIONS:
+        raise ValueError(f"scikit-learn's {source.sklearn} is learnt by regression: use 'target'")
+    if source.simulate == "linear":
         raise ValueError("the key 'target' is missing: its name and bounds, to which it is clipped")
-    if "simulate" in entry["source"]:
+    if source.simulate:
         return
-    if "positive" in entry and "classes" in entry:
+    if entry.positive is not None and entry.classes:
         raise ValueError("has both 'positive' (two classes) and 'classes' (more); keep one")
-    known = "positive" in entry or "classes" in entry
-    if not known and entry["source"].get("sklearn") not in readers.BUNDLED_CLASSES:
+    known = entry.positive is not None or entry.classes
+    if not known and source.sklearn not in readers.BUNDLED_CLASSES:
         raise ValueError(
             "the key 'positive' is missing (the label that becomes +1; or 'classes', the names of "
             "more than two)"
         )
 
 
-def _check_columns(entry):
-    source = entry["source"]
-    for key in ("categories", "missing"):
-        if key in entry and "csv" not in source:
-            raise ValueError(f"{key}: {'are' if key == 'categories' else 'is'} for 'csv' only")
-    if "csv" not in source:
+def _check_columns(entry: DataSet):
+    if entry.source.csv is None:
+        for key in ("categories", "missing"):
+            if key in entry.mapping():
+                raise ValueError(f"{key}: {'are' if key == 'categories' else 'is'} for 'csv' only")
         return
     label = readers.label_column(entry)
     if label is None:
         raise ValueError("the key 'label' is missing (or 'target', a column of numbers)")
-    for key in ("bounds", "categories"):
-        if label in entry.get(key, {}):
+    bounds, categories = entry.bounds or {}, entry.categories or {}
+    for key, columns in (("bounds", bounds), ("categories", categories)):
+        if label in columns:
             raise ValueError(f"{key}: the label {label!r} is no feature")
-    both = set(entry.get("bounds", {})) & set(entry.get("categories", {}))
+    for column, pair in bounds.items():
+        if not isinstance(pair, Found) and not pair[0] < pair[1]:
+            text = f"must be [low, high] with low < high, not [{pair[0]}, {pair[1]}]"
+            raise ValueError(f"bounds.{column}: {text}")
+    both = set(bounds) & set(categories)
     if both:
         raise ValueError(f"categories: {min(both)!r} has bounds too; a column is one or the other")
-    rules = entry.get("missing", {})
+    rules = entry.missing or {}
     for column in rules:
         problem = _missing_problem(entry, column, *readers.missing_rule(rules, column))
         if problem:
             raise ValueError(f"missing.{column}: {problem}")
 
 
-def _missing_problem(entry, column, codes, value):
+def _missing_problem(entry: DataSet, column, codes, value):
     """An error message, or None, about a column's codes and the value that replaces missing cells."""
-    bounds, categories = entry.get("bounds"), entry.get("categories", {})
+    bounds, categories = entry.bounds, entry.categories or {}
     stated = {**categories, readers.label_column(entry): readers.listed_labels(entry)}
     for name in stated if column == "*" else {column} & stated.keys():
-        own, _ = readers.missing_rule(entry["missing"], name)
+        own, _ = readers.missing_rule(entry.missing, name)
         try:
             releasing.is_missing(own, PLAIN, stated[name])
         except ValueError as error:
@@ -257,7 +292,7 @@ def _missing_problem(entry, column, codes, value):
             return f"{value!r} is neither 'drop' nor a listed category{nearest(value, known)}"
     elif column == "*" and value not in (None, "drop"):
         return f"every other column takes 'drop' alone, not {value!r}"
-    elif column not in ("*", *categories, entry.get("label")):
+    elif column not in ("*", *categories, entry.label):
         if bounds is not None and column not in (*bounds, readers.label_column(entry)):
             return f"no such column is read{nearest(column, [*bounds, *categories])}"
         if value != "drop" and isinstance(value, str):
@@ -265,24 +300,22 @@ def _missing_problem(entry, column, codes, value):
     return None
 
 
-def _check_mixture(source):
-    if source.get("simulate") != "mixture":
+def _check_mixture(source: Rows):
+    if source.simulate != "mixture":
         for key in ("components", "public_rows", "public_shift"):
-            if key in source:
+            if key in source.mapping():
                 raise ValueError(f"source.{key}: is for `simulate: mixture` only")
         return
-    for key in ("rows", "components"):
-        if key not in source:
-            raise ValueError(f"source: the key {key!r} is missing")
-    columns = len(source["components"][0]["mean"])
-    for number, component in enumerate(source["components"]):
-        for key in ("mean", "deviation"):
-            if len(component[key]) != columns:
-                raise ValueError(
-                    f"source.components[{number}].{key}: has {len(component[key])} values, not "
-                    f"{columns}"
-                )
-    if len(source.get("public_shift", [0] * columns)) != columns:
+    if source.rows is None or source.components is None:
+        missing = "components" if source.rows else "rows"
+        raise ValueError(f"source: the key {missing!r} is missing")
+    columns = source.simulated_columns()
+    for number, component in enumerate(source.components):
+        for key, values in (("mean", component.mean), ("deviation", component.deviation)):
+            if len(values) != columns:
+                text = f"has {len(values)} values, not {columns}"
+                raise ValueError(f"source.components[{number}].{key}: {text}")
+    if source.public_shift is not None and len(source.public_shift) != columns:
         raise ValueError(f"source.public_shift: must have {columns} values")
 
 
@@ -303,33 +336,31 @@ def step_problem(name, options):
     return None
 
 
-def prepared_rows(entry):
+def prepared_rows(entry: DataSet):
     """The number of private training rows after preparation; None if not configured."""
-    selects = any(STEPS[name].selects for step in entry["steps"] for name in step)
-    selects = selects or readers.drops(entry)
-    source = entry["source"]
-    rows = entry.get("rows") if selects else source.get("first", source.get("rows"))
-    return rows and rows - round(entry.get("public_share", 0) * rows)
+    selects = any(STEPS[name].selects for name, _ in entry.all_steps()) or readers.drops(entry)
+    rows = entry.rows if selects else entry.source.first or entry.source.rows
+    return rows and rows - round((entry.public_share or 0) * rows)
 
 
-def public_facts(entry):
+def public_facts(entry: DataSet):
     """The bounds, columns and classes that the preparation will record, as far as they are known now.
 
     If the columns' names are only in the file, or a step is fitted on rows, ten columns and a bound of 1
     are assumed.
     """
-    source = entry["source"]
-    classes = entry.get("classes") or [each["class"] for each in source.get("components", ())]
-    if not classes and not {"positive", "target"} & entry.keys():
-        classes = readers.BUNDLED_CLASSES.get(source.get("sklearn"), ())
-    if any("binary" in step for step in entry["steps"]):
+    source = entry.source
+    classes: Sequence = entry.classes or [each.class_ for each in source.components or ()]
+    if source.sklearn and not classes and entry.positive is None and not entry.target:
+        classes = readers.BUNDLED_CLASSES.get(source.sklearn, ())
+    if any("binary" in step for step in entry.steps):
         classes = ()
     try:
         table = _stand_in(entry)
     except ValueError:  # the preparation reports unknown names and too few rows
         table = None
     if table is None or not np.isfinite(table.bound):
-        table = Table(None, None, tuple(range(10)), bound=1.0)
+        table = Table(np.empty(0), np.empty(0), tuple(range(10)), bound=1.0)
     own = table.coordinate_bound < table.bound
     return {
         "bound": table.bound,
@@ -338,63 +369,59 @@ def public_facts(entry):
         "blocks": list(map(list, table.blocks)) or None,
         "columns": table.columns,
         "labels": dict(enumerate(classes)),
-        **({"target": entry["target"]} if "target" in entry else {}),
+        **({"target": entry.target.plain()} if entry.target else {}),
     }
 
 
-def _stand_in(entry):
+def _stand_in(entry: DataSet):
     """A row of ones after all steps that do not select rows; None if columns have no names."""
-    source, steps = entry["source"], [*entry["steps"]]
-    constants = next((step[key] for step in steps for key in step if "constants" in key), ())
-    named = tuple(source.get("features") or entry.get("bounds") or constants)
-    if "simulate" in source:
-        number = source.get("columns") or len(source["components"][0]["mean"])
-        named = tuple(f"x{k}" for k in range(number))
-    if "sparse" in source:
-        named = tuple(f"term_{k}" for k in range(source["sparse"]["columns"]))
-    if not (named or "bounds" in entry) or "*" in named:
+    source, steps = entry.source, entry.all_steps()
+    constants = next((options for name, options in steps if "constants" in name), ())
+    named = tuple(source.features or entry.bounds or constants)
+    if source.simulate:
+        named = tuple(f"x{k}" for k in range(source.simulated_columns()))
+    if source.sparse:
+        named = tuple(f"term_{k}" for k in range(source.sparse.columns))
+    if not (named or entry.bounds is not None) or "*" in named:
         return None
     groups = readers.one_hot_columns(entry)
     columns = (*named, *(column for group in groups for column in group))
     table = Table(np.ones((1, len(columns))), np.ones(1, np.int8), columns, groups=groups)
-    if "bounds" in entry:
-        steps.insert(0, {"scale_to_bounds": entry["bounds"]})
-    for name, options in (item for step in steps for item in step.items()):
+    for name, options in steps:
         if not STEPS[name].selects:
             drawn = {"rng": np.random.default_rng(0)} if STEPS[name].random else {}
-            table = STEPS[name].apply(table, **(options or {}), **drawn)
+            table = STEPS[name].apply(table, **options, **drawn)
     return table
 
 
-def data_bytes(entry):
+def data_bytes(entry: DataSet):
     """Bytes of all rows as floats; 0 if the configuration does not determine them.
 
     A table's columns are the listed numbers and categories. If no numbers are listed, the result is the
     files' size, because a number and its delimiter take about as much as a float, eight bytes.
     """
-    source = entry["source"]
-    rows = source.get("rows", 0) + source.get("holdout", 0) + source.get("public_rows", 0)
-    if "simulate" in source:
-        rows *= source.get("data_replicates", 1)
-        return 8 * rows * (source.get("columns") or len(source["components"][0]["mean"]))
-    if "sparse" in source:
-        return 8 * rows * source["sparse"]["columns"]
-    if "csv" in source:
-        listed = map(len, entry.get("categories", {}).values())
-        columns = len(entry.get("bounds", ())) + sum(listed)
+    source = entry.source
+    rows = (source.rows or 0) + source.holdout + (source.public_rows or 0)
+    if source.simulate:
+        return 8 * rows * (source.data_replicates or 1) * source.simulated_columns()
+    if source.sparse:
+        return 8 * rows * source.sparse.columns
+    if source.csv is not None:
+        listed = map(len, (entry.categories or {}).values())
+        columns = len(entry.bounds or ()) + sum(listed)
         sizes = [
             Path(path).stat().st_size for path in readers.table_files(source) if Path(path).exists()
         ]
-        return 8 * rows * columns if "bounds" in entry else sum(sizes)
+        return 8 * rows * columns if entry.bounds is not None else sum(sizes)
     return 0
 
 
-def has_public_rows(entry):
-    return "public_share" in entry or entry["source"].get("public_rows", 0) > 0
+def has_public_rows(entry: DataSet):
+    return bool(entry.public_share or entry.source.public_rows)
 
 
-def many_classes(entry):
+def many_classes(entry: DataSet):
     """Whether a data set has more than two classes after its steps."""
-    chosen = any("binary" in step for step in entry["steps"])
-    simulated = entry["source"].get("simulate", "mixture") != "mixture"
-    return not (simulated or {"positive", "target"} & entry.keys() or chosen)
+    chosen = any("binary" in step for step in entry.steps)
+    simulated = entry.source.simulate not in (None, "mixture")
+    return not (simulated or entry.positive is not None or entry.target or chosen)

@@ -6,12 +6,14 @@ from collections import Counter
 from difflib import get_close_matches
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from dp_release import rows as releasing
 from dp_release.formats import PLAIN, Format
 from study import canonical
+from study.configuration.data_set_keys import Above, DataSet, Missing, Rows, Target
 from study.data.preparation import Table
 from study.data.readers_idx import read_images
 from study.data.readers_sparse import read_documents
@@ -35,34 +37,34 @@ BOTH = "that rows of both labels occur (data with one label are refused)"
 COMPLETE = "how many rows have no missing cell (a record that comes to lack one can change it)"
 
 
-def read(entry, dataset, counts=None):
+def read(entry: DataSet, dataset, counts=None):
     """The `study.data.preparation.Table` of a data set's entry. counts: see `read_csv`."""
-    source = entry["source"]
+    source = entry.source
     counts = Counter() if counts is None else counts
     train_rows = None
-    if "csv" in source:
+    if source.csv is not None:
         X, labels, columns = read_csv(
-            source["csv"],
+            source.csv,
             label_column(entry),
-            entry.get("bounds"),
-            numbers="target" in entry,
-            categories=entry.get("categories"),
-            missing=entry.get("missing"),
+            entry.bounds,
+            numbers=entry.target is not None,
+            categories=entry.categories,
+            missing=entry.missing,
             listed_labels=listed_labels(entry),
             counts=counts,
             **_format(source),
         )
         where = f"{table_files(source)[0]}: column {label_column(entry)!r}"
-    elif "idx" in source:
-        X, labels, columns, train_rows = read_images(source["idx"])
-        where = f"{dataset} ({source['idx']['labels']})"
-    elif "sparse" in source:
-        X, labels, columns = read_documents(source["sparse"])
-        where = f"{dataset} ({source['sparse']['vectors']})"
+    elif source.idx:
+        X, labels, columns, train_rows = read_images(source.idx)
+        where = f"{dataset} ({source.idx.labels})"
+    elif source.sparse:
+        X, labels, columns = read_documents(source.sparse)
+        where = f"{dataset} ({source.sparse.vectors})"
     else:
-        X, labels, columns = read_sklearn(source["sklearn"], source.get("features"))
-        where = f"{dataset} (scikit-learn's {source['sklearn']})"
-    expected, rows = source.get("rows"), len(X) if train_rows is None else train_rows
+        X, labels, columns = read_sklearn(source.sklearn, source.features)
+        where = f"{dataset} (scikit-learn's {source.sklearn})"
+    expected, rows = source.rows, len(X) if train_rows is None else train_rows
     rows += counts[DROPPED]
     if expected is not None and rows != expected:
         raise ValueError(
@@ -70,43 +72,43 @@ def read(entry, dataset, counts=None):
         )
     groups = one_hot_columns(entry)
     table = Table(X, labels, tuple(columns), train_rows=train_rows, groups=groups)
-    format = Format.of(source)
-    if "target" in entry:
-        return table._replace(**target(labels, entry["target"]))
-    if "positive" in entry:
+    format = Format.of(source.mapping())
+    if entry.target:
+        return table._replace(**target(labels, entry.target))
+    if entry.positive is not None:
         return table._replace(
-            y=two_classes(labels, entry["positive"], where, format),
-            pair=label_pair(entry["positive"]),
+            y=two_classes(labels, entry.positive, where, format), pair=label_pair(entry.positive)
         )
-    classes = entry.get("classes") or BUNDLED_CLASSES[source["sklearn"]]
+    classes = entry.classes or BUNDLED_CLASSES[source.sklearn]  # type: ignore[index]
     return table._replace(y=class_numbers(labels, classes, where, format), classes=tuple(classes))
 
 
-def label_column(entry):
+def label_column(entry: DataSet):
     """The column of the target or label; None if the entry names neither."""
-    return entry["target"]["column"] if "target" in entry else entry.get("label")
+    return entry.target.column if entry.target else entry.label
 
 
-def target(values, spec):
+def target(values, spec: Target):
     """`y` and `target` of a `Table`, from numbers or their logarithms.
 
     y is clipped to public bounds and mapped to [-1, 1]. This costs no privacy, because it treats each row
     by itself.
     """
-    low, high = spec["bounds"]
+    bounds: Any = spec.bounds  # `study.data.origins.check_bounds` refuses those to be found
+    low, high = bounds
     values = np.asarray(values, dtype=float)
-    if spec.get("log"):
+    if spec.log:
         if not (values > 0).all():
-            raise ValueError(f"the target {spec['column']!r} has numbers without a logarithm")
+            raise ValueError(f"the target {spec.column!r} has numbers without a logarithm")
         values = np.log(values)
     y = 2 * ((np.clip(values, low, high) - low) / (high - low)) - 1
-    return {"y": y, "target": (spec["column"], *((-1, 1) if spec.get("scaled") else (low, high)))}
+    return {"y": y, "target": (spec.column, *((-1, 1) if spec.scaled else (low, high)))}
 
 
-def one_hot_columns(entry):
+def one_hot_columns(entry: DataSet):
     return tuple(
         tuple(f"{name}={category}" for category in categories)
-        for name, categories in entry.get("categories", {}).items()
+        for name, categories in (entry.categories or {}).items()
     )
 
 
@@ -133,30 +135,30 @@ def matching(values, format=PLAIN):
 def missing_rule(rules, name):
     """(codes, what takes a missing cell's place or None) of a column; "*" is for columns without a rule."""
     rule = rules.get(name, rules.get("*"))
-    if isinstance(rule, dict):
-        return tuple(rule["codes"]), rule.get("is")
+    if isinstance(rule, Missing):
+        return tuple(rule.codes), rule.is_
     return (), rule
 
 
-def drops(entry):
+def drops(entry: DataSet):
     """Whether rows with a missing cell are left out."""
-    rules = entry.get("missing", {})
+    rules = entry.missing or {}
     return any(missing_rule(rules, name)[1] == "drop" for name in rules)
 
 
-def listed_labels(entry):
+def listed_labels(entry: DataSet):
     """The labels that an entry lists."""
-    positive = entry.get("positive", [])
-    if isinstance(positive, dict):
+    positive = [] if entry.positive is None else entry.positive
+    if isinstance(positive, Above):
         return []
     positive = positive if isinstance(positive, list) else [positive]
-    return [*positive, *entry.get("classes", [])]
+    return [*positive, *(entry.classes or [])]
 
 
 def label_pair(positive):
     """The displayed names of the labels -1 and 1."""
-    if isinstance(positive, dict):
-        return f"at most {positive['above']}", f"above {positive['above']}"
+    if isinstance(positive, Above):
+        return f"at most {positive.above}", f"above {positive.above}"
     first = str(positive[0] if isinstance(positive, list) else positive)
     return f"not {first}", first
 
@@ -164,12 +166,12 @@ def label_pair(positive):
 def two_classes(labels, positive, where, format=PLAIN):
     """+1 for labels that are `positive`, -1 for others. The premise `BOTH` states that both occur.
 
-    positive: a label, a list of labels, or {"above": number} for all larger numbers. `matching` says how
+    positive: a label, a list of labels, or `Above` for all larger numbers. `matching` says how
     they are compared.
     """
     labels = list(map(str, labels))
-    if isinstance(positive, dict):
-        threshold = Fraction(str(positive["above"]))
+    if isinstance(positive, Above):
+        threshold = Fraction(str(positive.above))
 
         def chosen(label):
             number = releasing.decimal(format.plain(label.encode()))
@@ -198,26 +200,26 @@ def two_classes(labels, positive, where, format=PLAIN):
     return np.fromiter(map(signs.__getitem__, labels), np.int8, len(labels))
 
 
-def table_files(source):
-    return [source["csv"]] if isinstance(source["csv"], str) else source["csv"]
+def table_files(source: Rows):
+    return [source.csv] if isinstance(source.csv, str) else source.csv or []
 
 
-def _format(source):
-    return {key: source[key] for key in (*TEXT, "sha256") if key in source}
+def _format(source: Rows):
+    given = source.mapping()
+    return {key: given[key] for key in (*TEXT, "sha256") if key in given}
 
 
-def check_columns(entry):
+def check_columns(entry: DataSet):
     """Raise ValueError unless the tables of an entry have rows and all columns that the entry names."""
-    source = entry["source"]
-    named = label_column(entry), entry.get("bounds"), entry.get("categories")
-    names = source.get("names")
+    source = entry.source
+    named = label_column(entry), entry.bounds, entry.categories
     for path in table_files(source):
 
         def choose(known, path=path):
             _check_names(path, known, *named, _format(source))
             return (), ()
 
-        _check_rows(path, next(read_blocks(path, choose, **_format(source)), None), names)
+        _check_rows(path, next(read_blocks(path, choose, **_format(source)), None), source.names)
 
 
 def _check_rows(path, rows, names):
@@ -225,7 +227,7 @@ def _check_rows(path, rows, names):
         raise ValueError(f"{path}: {'is empty' if names else 'has a header but no rows'}")
 
 
-def count_rows(source):
+def count_rows(source: Rows):
     return sum(
         len(rows)
         for path in table_files(source)
@@ -250,7 +252,7 @@ def read_csv(
     numbers: whether labels are numbers. columns: the numeric features, by default all other columns.
     categories: column -> public list of categories, each of which becomes a feature "column=category" of
     zeros and ones. missing: column, or "*" for all others -> the replacement of missing cells, or "drop" to
-    leave out the row, or {codes, is}, with further cells that are missing. listed_labels: labels that are
+    leave out the row, or `Missing`, with further cells that are missing. listed_labels: labels that are
     not missing, such as "NA". counts: a Counter, to which missing cells by column and dropped rows are
     added. format: see `study.data.readers_table`.
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from study.configuration.data_set_keys import Idx
 from study.data.downloads import looks_like_html
 
 UNSIGNED_BYTE = 0x08  # the only type in MNIST's files
@@ -54,15 +55,16 @@ def read_idx(path, dimensions):
     return np.frombuffer(content, np.uint8, offset=start).reshape(sizes)
 
 
-def read_images(paths):
-    """Read the files {images, labels} and, if given, {test_images, test_labels}.
+def read_images(files: Idx):
+    """Read the images and labels of a data set and, if it has one, of its test part.
 
     Returns X (n, rows * columns) and y (n,) as unsigned bytes, the pixels' names, and the number of
     training rows (None without a test part). Test rows come last.
     """
     images, labels = [], []
-    for prefix in ("", "test_") if "test_images" in paths else ("",):
-        image, label = paths[f"{prefix}images"], paths[f"{prefix}labels"]
+    for image, label in ((files.images, files.labels), (files.test_images, files.test_labels)):
+        if image is None:
+            continue
         images.append(read_idx(image, 3))
         labels.append(read_idx(label, 1))
         if len(images[-1]) != len(labels[-1]):

@@ -4,23 +4,24 @@ import math
 
 import numpy as np
 
+from study.configuration.data_set_keys import Sparse
 from study.data.readers_text import brief, open_text
 
 # Shifts and factors of the hash splitmix64 (Steele, Lea, Flood, OOPSLA 2014).
 SPLITMIX = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
 
 
-def read_documents(source):
+def read_documents(source: Sparse):
     """X (n, columns), labels (n,) and column names. The rows are the lines of `vectors`, in order.
 
     A line of `vectors` is "<document> <term>:<weight> ..", and a line of `topics` "<topic> <document> 1".
     The label of a document is the chosen topic, or "not <topic>". Raises ValueError, with file and line,
     for any other line.
     """
-    topic, columns = source["topic"], source["columns"]
-    chosen = _documents(source["topics"], topic)
+    topic, columns = source.topic, source.columns
+    chosen = _documents(source.topics, topic)
     rows, labels = [], []
-    for where, document, *terms in _lines(source["vectors"]):
+    for where, document, *terms in _lines(source.vectors):
         pairs = [term.partition(":") for term in terms]
         try:
             numbers = np.array([int(name) for name, _, _ in pairs], dtype=np.int64)
@@ -35,7 +36,7 @@ def read_documents(source):
         rows.append(row)
         labels.append(topic if document in chosen else f"not {topic}")
     if not rows:
-        raise ValueError(f"{source['vectors']}: has no rows")
+        raise ValueError(f"{source.vectors}: has no rows")
     return np.array(rows), np.array(labels), tuple(f"term_{k}" for k in range(columns))
 
 

@@ -5,6 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from study.configuration.data_set_keys import DataSet
+
 STEPS = ("scale_to_bounds", "constant_feature", "clip")
 
 
@@ -57,18 +59,15 @@ def references(categories: dict, chosen: dict) -> set:
     return {f"{name}={chosen.get(name, known[0])}" for name, known in categories.items()}
 
 
-def of_entry(entry: dict) -> str | None:
+def of_entry(entry: DataSet) -> str | None:
     """The result of `lost` for a data set's entry in the configuration."""
-    bounds = entry.get("bounds", {})
-    steps = [(name, options or {}) for step in entry["steps"] for name, options in step.items()]
-    if bounds:
-        steps.insert(0, (STEPS[0], bounds))
+    bounds, steps = entry.bounds, entry.all_steps()
     radius = dict(steps).get("clip", {}).get("radius")
-    if "csv" not in entry["source"] or "*" in bounds or not bounds:
+    if entry.source.csv is None or not bounds or "*" in bounds:
         return "a regression table needs a CSV whose `bounds` name every column of numbers"
-    if "positive" not in entry:
+    if entry.positive is None:
         return "a regression table is for two classes: give it a `label` and `positive`"
-    return lost([name for name, _ in steps], radius, len(bounds), len(entry.get("categories", {})))
+    return lost([name for name, _ in steps], radius, len(bounds), len(entry.categories or {}))
 
 
 def lost(steps: list, radius: float | None, numbers: int, categories: int) -> str | None:

@@ -1,7 +1,10 @@
-"""Simulated rows with many columns, only a few of which affect the label."""
+"""The functions that simulate rows."""
+
+import inspect
 
 import numpy as np
 
+from dp import rows as examples
 from dp.rows import slices
 
 
@@ -25,3 +28,20 @@ def simulate_signs(
         X[part] = 2 * rng.integers(0, 2, X[part].shape, np.int8) - 1
     chance = 1 / (1 + np.exp(-(X[:, chosen] @ weights[chosen])))
     return X, np.where(rng.random(rows) < chance, 1, -1).astype(np.int8), weights
+
+
+# `simulate` of a source, except `mixture` -> function
+KINDS = {
+    "separable": examples.simulate_separable,
+    "unseparable": examples.simulate_unseparable,
+    "expanded_band": examples.simulate_expanded_band,
+    "linear": examples.simulate_linear,
+    "signs": simulate_signs,
+}
+
+
+def keys(kind):
+    """(needed, optional) keys of a source: the function's arguments."""
+    taken = inspect.signature(KINDS[kind]).parameters.values() if kind in KINDS else ()
+    needed = [each.name for each in taken if each.default is each.empty and each.name != "rng"]
+    return needed, [each.name for each in taken if each.default is not each.empty]

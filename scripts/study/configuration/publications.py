@@ -29,7 +29,7 @@ def check(experiments, sources, datasets):
                 f"{where()}: source: {source!r} is not known{nearest(source, sources)}"
             )
         for key, entry in sources[source].statements("claims").items():
-            for shown in entry.get("shown_in") or ():
+            for shown in entry.shown_in or ():
                 other, _, figure = shown.partition("/")
                 if other == name:
                     place = f"{where(['claims', key])}: claims.{key}.shown_in"

@@ -43,10 +43,10 @@ def test_a_printed_number_counts_once_and_apart_from_its_standard_deviation():
         value("t/1", "tables/t/0", "reproduced"),  # the same number for another method
         value("t/2", "tables/lambda", "reproduced", "setting"),
         value("t/3", "tables/lambda", "not run", "setting"),
-        value("u/0", "tables/text", "reproduced") | {"comparison": "u"},
+        value("u/0", "tables/text", "reproduced") | {"counted": "again"},
         {"id": "c-1", "verdict": "reproduced"},
     ]
-    results = [(readings.kind_of(row), row["verdict"]) for row in readings.once(rows, ["u"])]
+    results = [(readings.kind_of(row), row["verdict"]) for row in readings.once(rows)]
     assert results == [
         ("means", "not run"),
         ("standard deviations", "reproduced"),
@@ -213,9 +213,9 @@ def test_each_verdict_has_its_own_words(verdict, name):
 def test_every_source_is_cited_and_names_a_figure_that_exists():
     experiments = experiment_files()
     for key in facts.files():
-        values = facts.read(key).values
-        assert re.search(r"\d{4}|undated", values["cited"]), key
-        experiment, _, figure = values.get("headline", "").partition("/")
+        source = facts.read(key)
+        assert re.search(r"\d{4}|undated", source.cited), key
+        experiment, _, figure = (source.headline or "").partition("/")
         assert not experiment or figure in read_yaml(experiments[experiment])["figures"], key
 
 
@@ -242,7 +242,8 @@ def test_a_refuted_variant_is_named_by_its_options():
 def test_readings_without_a_file_are_not_shown(project):
     experiment = Experiment("e", {"published": {}})
     assert readings.shown(experiment) is None
-    row = dict.fromkeys(("section", "reading", "id", "concerned", "holds"), "")
+    columns = ("section", "reading", "id", "concerned", "holds", "counted", "published_at")
+    row = dict.fromkeys((*columns, "distance", "ours"), "")
     row |= {"section": "claims", "reading": "as_stated", "id": "c", "concerned": "yes"}
     write_csv(paths.READINGS(experiment="e"), list(row), [list((row | {"holds": "yes"}).values())])
     left_open = {"open": "which first?", "main": "as_drawn", "others": {"sorted": {}}}

@@ -438,10 +438,8 @@ SPEC = {
 
 
 def test_a_number_that_a_defect_is_about_is_judged_there_only():
-    tables = SOURCE.values | {
-        "defects": [{"id": "d", "what": "w", "numbers": ["tables/t/plain/1"]}]
-    }
-    source = facts.Source("made_2020", "M20", tables)
+    defects = [{"id": "d", "what": "w", "numbers": ["tables/t/plain/1"]}]
+    source = facts.Source(key="made_2020", short="M20", tables=SOURCE.tables, defects=defects)
     rows = {row["id"]: row for row in verdicts_of(CURVES, source, {"t": SPEC})}
     assert (
         rows["t/2/sd"]["verdict"] == "judged as a defect" and "defect d" in rows["t/2/sd"]["reason"]
@@ -471,7 +469,7 @@ def test_no_number_fails_for_a_setting_that_the_source_does_not_state():
     ],
 )
 def test_a_printed_bound_is_satisfied_by_more(bound, printed, verdict):
-    source = facts.Source("m", "M", {"tables": {"t": {"row": {0.1: printed}}}})
+    source = facts.Source(key="m", short="M", tables={"t": {"row": {0.1: printed}}})
     rows = [SPEC["rows"][0] | {"epsilon": 0.1}]
     spec = SPEC | {"layout": "number", "bound": bound, "rows": rows}
     assert verdicts_of(CURVES, source, {"t": spec})[0]["verdict"] == verdict

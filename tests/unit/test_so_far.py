@@ -48,7 +48,7 @@ def test_the_page_has_only_files_that_the_run_has_made(page):
     for path in (figure, judged):
         Path(path).parent.mkdir(parents=True, exist_ok=True)
     Path(figure).write_bytes(b"old")
-    write_csv(judged, ("verdict",), [[verdicts.UNDECIDED]])
+    write_csv(judged, ("id", "verdict"), [["y", verdicts.UNDECIDED]])
     for attack in ATTACKS:
         attacked(attack, "consistent with the claim")
     page.left |= {figure, judged}
@@ -61,7 +61,7 @@ def test_the_page_has_only_files_that_the_run_has_made(page):
     page.left -= {figure, judged, ATTACKS[1].path}
     page.write()
     assert 'src="mine/figures/first.png"' in page.text()
-    assert "Of 1 values, claims and defects: 1 undecided." in page.text()
+    assert "1 undecided" in page.text()
     assert "1 of 1 mechanisms" in page.text() and "refutes the claim" in page.text()
     assert "consistent with the claim" not in page.text()
 

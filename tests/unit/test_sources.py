@@ -289,8 +289,8 @@ def test_what_says_the_same_exists_and_counts():
         for section in ("claims", "defects")
         for entry in source.statements(section).values()
     ]
-    counted = {entry["id"] for entry in statements if not entry.get("again")}
-    again = {entry["again"] for entry in statements if entry.get("again")}
+    counted = {entry.id for entry in statements if not entry.again}
+    again = {entry.again for entry in statements if entry.again}
     assert again and again <= counted
 
 

@@ -85,7 +85,7 @@ def cards(gathered, experiments, stale=None):
                 "rows": rows,
                 "defects": (sum(row["verdict"] == "shown" for row in defects), len(defects)),
                 "bars": [(what, _bar(r)) for what, r in judged.items() if r],
-                "results": _bar(judged[readings.MEANS] + judged[readings.CLAIMS]),
+                "results": _bar(judged["results"]),
                 "privacy": privacy([part for part, _ in own]),
                 "tables": [t for part, shown in own for t in _tables(part, shown, source)],
                 "readings": [

@@ -348,6 +348,10 @@ def _made(
     )
     if not left > 0:
         raise Refused("the shares leave nothing for the tilt: make them smaller")
+    # 2 c/S of theorem 2, S >= 2^BITS, where the margins by `LESS` do not cover it
+    left -= max(Fraction(2 * body.largest, 1 << lattice.BITS) - left * (1 - LESS), 0)
+    if not left > 0:
+        raise Refused(f"epsilon {epsilon:g} is no more than rounding costs: give a larger epsilon")
     most = max((rate.largest(each, n) for each in first.values()), default=0.0)
     usual, free = (4, 4) if loss.residual else (3, 2)
 

@@ -362,6 +362,18 @@ def test_below_the_threshold_the_jacobian_is_paid_for():
     check_threshold()
 
 
+def test_small_epsilons_pay_for_the_tilts_rounding():
+    """The rounding of large blocks does not shrink with epsilon, as margins do."""
+    levels = Body(302, (tuple(range(300)),))
+    for body, epsilon in ((levels, 0.01), (Body(3), 1e-5)):
+        plan = norm_models.weights_alone(10_000, body, u_of(3), epsilon)
+        rounding = norm_noise.rounding(plan.tilt.noise)
+        assert rounding > Fraction(epsilon) * (1 - norm_models.LESS)
+        assert plan.certain <= Fraction(epsilon) < plan.certain + 2 * rounding
+    with pytest.raises(Refused, match="rounding costs"):
+        norm_models.weights_alone(10_000, levels, u_of(3), 1e-10)
+
+
 def test_a_plan_that_keeps_no_guarantee_is_a_fault(monkeypatch):
     monkeypatch.setattr(norm_models, "LESS", Fraction(101, 100))
     with pytest.raises(RuntimeError, match="fault of the program"):

@@ -432,8 +432,9 @@ def _first(document):
     deviation = math.sqrt(2) * noise["scale"] * 2.0 ** noise["step"]
     offset = document["offset"]
     return (
-        f". The first part of the release is the number of rows of {document['classes'][1]}, with noise of "
-        f"standard deviation {deviation:.3g}. The log odds of this share, {offset:.4g}, are part of every "
+        f". The first part of the release is the number of rows of {document['classes'][1]} (a row that "
+        f"counts nothing is half a row), with noise of standard deviation {deviation:.3g}. The log odds "
+        f"of this share, {offset:.4g}, are part of every "
         f"score and of the intercept, so the ridge draws predictions towards this share, not towards a "
         f"half; the intercept's errors are those of the later parts, given this one"
     )

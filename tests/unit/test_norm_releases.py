@@ -145,7 +145,7 @@ def test_a_model_and_its_card_have_the_rate(made):
     rate = 1 / (1 + np.exp(-document["offset"]))
     assert rate == pytest.approx(noisy / N, abs=1e-3)
     said = card.card(document)
-    assert "The first part of the release is the number of rows of yes, with noise" in said
+    assert "The first part of the release is the number of rows of yes (" in said
     assert f"The log odds of this share, {document['offset']:.4g}, are part of every score" in said
     assert "noise of a norm's law on the rate, for 0.4 of epsilon" in said
     assert "first part" not in card.card(json.loads(made("without")[2]))

@@ -355,7 +355,7 @@ def entry_library(wildcards, section, script):
 # Keys of an experiment that determine its cells, or how these differ from the source's protocol.
 COMPARED_BY = (
     *("source", "datasets", "methods", "families", "searches", "sweeps", "analyses", "tables"),
-    *("tune", "folds", "subsets", "draws"),
+    *("tune", "lambda_published", "folds", "subsets", "draws"),
 )
 
 

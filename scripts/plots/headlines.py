@@ -106,7 +106,10 @@ def holds(sources):
                     )
                     text.set_path_effects([style.halo()])
                 left += share
-    names = [f"{name} ({sum(map(sum, counts.values())):,})" for name, counts in reversed(sources)]
+    names = [
+        "\n".join(textwrap.wrap(f"{name} ({sum(map(sum, counts.values())):,})", 24))
+        for name, counts in reversed(sources)
+    ]
     axes.set_yticks(range(len(sources)), names, fontsize=9)
     axes.set_xlim(0, 100)
     axes.set_xlabel("% of the source's results")

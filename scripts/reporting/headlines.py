@@ -60,7 +60,7 @@ def rows_needed(cells, dataset, epsilon, share=0.95):
 
 
 def holds(sources):
-    """[(short name, {outcome: (in this run, in recorded runs)}, {the same of other numbers})] by source.
+    """[(authors and year, {outcome: (in this run, in recorded runs)}, {the same of other numbers})] by source.
 
     A result is a claim or a printed mean; settings, standard deviations and trivia are other numbers. What
     this run leaves open counts as recorded, if a record decides it.
@@ -77,8 +77,15 @@ def holds(sources):
             counted = counts[readings.kind_of(row) not in readings.RESULTS].setdefault(name, [0, 0])
             counted[name != OPEN and row["date"] != ""] += 1
         if own:
-            shown.append((facts.read(key).short, *counts))
+            shown.append((_authors(facts.read(key)), *counts))
     return shown
+
+
+def _authors(source):
+    """Authors and year of each document of a source."""
+    if not source.cited:
+        return source.short
+    return ", ".join(document.partition(",")[0] for document in source.cited.split("; "))
 
 
 def outcome(row):

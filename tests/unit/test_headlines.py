@@ -93,8 +93,8 @@ def test_results_are_counted_once_and_apart_from_other_numbers(tmp_path, monkeyp
     write_csv(paths.BY_SOURCE(source=key), columns, (each.values() for each in rows))
     recorded = [row("claims", "c-3", "reproduced") | {"date": "2026-01-02"}]
     monkeypatch.setattr(headlines.record, "read", lambda table, name: recorded)
-    ((short, results, others),) = headlines.holds([key])
-    assert short == "CM08"
+    ((name, results, others),) = headlines.holds([key])
+    assert name == "Chaudhuri and Monteleoni 2008"
     assert results == {
         "as stated": [1, 1], "not reproduced": [1, 0], "under a reading": [1, 0]
     }  # fmt: skip

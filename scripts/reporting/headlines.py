@@ -60,7 +60,7 @@ def rows_needed(cells, dataset, epsilon, share=0.95):
 
 
 def holds(sources):
-    """[(authors and year, {outcome: (in this run, in recorded runs)}, {the same of other numbers})] by source.
+    """[(authors and year, {outcome: (in this run, in recorded runs)}, {the same of other numbers})].
 
     A result is a claim or a printed mean; settings, standard deviations and trivia are other numbers. What
     this run leaves open counts as recorded, if a record decides it.

@@ -13,8 +13,9 @@ from reporting import costs, forecast, terminal
 from reporting.plan import configuration, planned
 from study import paths
 from study.configuration.config import ConfigError, load
+from study.configuration.experiment import Experiment
 from study.jobs import script
-from study.jobs.files import read_csv, read_json, write_csv
+from study.jobs.files import read_csv, write_csv
 
 
 def main():
@@ -74,7 +75,10 @@ def record():
         *results.glob("*/configuration.json"),
         *results.glob("*/readings/*/configuration.json"),
     ]
-    experiments = {path.parent.relative_to(results).as_posix(): read_json(path) for path in files}
+    experiments = {
+        path.parent.relative_to(results).as_posix(): Experiment.from_json(path.read_text("utf-8"))
+        for path in files
+    }
     rows = [tuple(row.values()) for row in read_csv(forecast.TABLE)]
     known = {row[:2]: row for row in (*rows, *forecast.totals(costs.measured(), experiments))}
     write_csv(forecast.TABLE, forecast.COLUMNS, [known[key] for key in sorted(known)])

@@ -72,3 +72,15 @@ def test_the_forecast_counts_the_jobs_that_snakemake_plans(fresh):
     assert int(lines["all"][1]) == len(planned)
     assert int(lines["cm08"][1]) == len([p for p in planned if "results/cm08/" in p])
     assert float(lines["all"][2]) > 0
+
+
+def test_costs_are_recorded_from_a_run(edited):
+    table = "workflow/costs.csv"
+    edited.write(table, "rule,experiment,jobs,work,cpu_seconds\nrun,other,1,1,2.5\n")
+    edited.python("scripts/tools/forecast.py", "--record")
+    rows = csv.DictReader(io.StringIO((edited / table).read_text(encoding="utf-8")))
+    rows = {(row["rule"], row["experiment"]): row for row in rows}
+    assert rows["run", "other"]["cpu_seconds"] == "2.5"
+    runs = [*(edited / "results/cm08/runs").rglob("*.csv")]
+    assert int(rows["run", "cm08"]["jobs"]) == len(runs)
+    assert float(rows["run", "cm08"]["cpu_seconds"]) > 0

@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -86,9 +88,9 @@ def test_the_minimiser_has_no_gradient_and_each_restart_its_projection():
 
 def test_a_title_names_its_data():
     datasets = {
-        "a": {"title": "digits (8 x 8), 4 against 9"},
-        "b": {"title": "digits (8 x 8)"},
-        "c_d": {},
+        "a": SimpleNamespace(title="digits (8 x 8), 4 against 9"),
+        "b": SimpleNamespace(title="digits (8 x 8)"),
+        "c_d": SimpleNamespace(title=None),
     }
     shown = entry(title="On {data}", datasets=["a", "b", "c_d"])
     actual = titles.filled(Experiment("made", {"analyses": {}, "datasets": []}), shown, datasets)
@@ -128,8 +130,9 @@ def normal(rng, scale, count):
 )
 def test_the_law_of_noise_variances_is_that_of_laplace_noise(monkeypatch, made, holds):
     settings = {"logistic": {"epsilons": [0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 10]}}
-    values = {"tables": {"table_a_1": printed_table(*made)}, "settings": settings}
-    monkeypatch.setattr(law.facts, "read", lambda name: facts.Source("made", "made", values))
+    tables = {"table_a_1": printed_table(*made)}
+    source = facts.Source(key="made", short="made", tables=tables, settings=settings)
+    monkeypatch.setattr(law.facts, "read", lambda name: source)
     results = Results(configured()[1]["einarsson_logistic"], pd.DataFrame())
     assert noise_law(results, weights=784, simulations=48).holds is holds
 

@@ -19,6 +19,7 @@ TAKERS = {
     "dp_gd": {"iterations": 3},
     "preconditioned_gd": {"lam": 0.1},
     "dp_newton": {"iterations": 2, "lam": 0.1},
+    "adassp": {"lam": 0.1},
     "boosted_adassp": {"iterations": 2, "lam": 0.1},
     "iterative_hessian_mixing": {"iterations": 2, "lam": 0.1},
     "gaussian_objective_perturbation": {"lam": 0.1},

@@ -16,6 +16,7 @@ from dp_audit.recorder import Recorder, Tape
 from dp_privacy.accounting import ADD_REMOVE, gaussian_sigma
 from dp_privacy.composition import sampled_multiplier
 from plots.curves import refusals
+from study.configuration.data_set_keys import Target
 from study.data.readers import target
 
 RELEASED = ("amp", "adassp", "functional", "least_squares", "poisson_sgd", "newton", "cells")
@@ -157,7 +158,7 @@ def test_noise_by_each_accounting():
 
 
 def test_targets_may_be_logarithms_on_the_scale_of_one():
-    spec = {"column": "c", "bounds": [0, 2], "log": True, "scaled": True}
+    spec = Target(column="c", bounds=[0, 2], log=True, scaled=True)
     actual = target(np.exp([0.0, 0.5, 3.0]), spec)
     np.testing.assert_allclose(actual["y"], [-1, -0.5, 1])
     assert actual["target"] == ("c", -1, 1)

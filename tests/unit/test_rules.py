@@ -15,12 +15,14 @@ from study import arguments, lambdas, paths
 from study.configuration import validation
 from study.configuration.cell import Cell
 from study.configuration.config import ConfigError
+from study.configuration.data_set_keys import DataSet
 from study.configuration.experiment import data_path
 from study.configuration.resolve import experiment
 from study.jobs.files import write_json
 
 N, D, EPSILON = 400, 3, 2.0
-DATA = {"steps": []} | validation.read_yaml(paths.HOME / "config/datasets.yaml")["cm08_separable"]
+SETS = paths.HOME / "config/datasets.yaml"
+DATA = validation.validate(validation.read_yaml(SETS)["cm08_separable"], DataSet, str(SETS))
 META = {"bound": 1.5, "columns": ["a", "b", "c"], "labels": {"-1": "no", "1": "yes"}}
 
 

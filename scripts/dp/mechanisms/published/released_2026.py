@@ -16,7 +16,11 @@ from dp.proofs import quadratics
 from dp.proofs.laplace_tilt import exact_epsilon, margin_loss
 from dp.solvers.newton import minimise
 from dp_privacy.accounting import ADD_REMOVE, Guarantee, gaussian_epsilon, none
+from dp_privacy.errors import Refused
 from dp_privacy.profiles import Gaussian
+
+# With a larger parameter, a cell of the tree of `CellsReleased` is split some ten times per record in it.
+MOST_MU = 8.0
 
 
 @register("objective_unscaled_released")
@@ -144,11 +148,22 @@ class CellsReleased(Mechanism):
     numbers = True
 
     def _guarantee(self, n, d, p):
+        self._mus(p)
         return none(
             p.epsilon,
             "noisy counts are scaled to the sum of the exact ones, in which a record on the border of two "
             "cells is counted twice: this sum has no noise; and sums are for a record in one cell",
         )
+
+    def _mus(self, p):
+        """Gaussian-DP parameters of the tree, counts, and both sums. Refuse a tree that hardly ends."""
+        mus = p.mu * np.array([1, 3, 3, 3]) / math.sqrt(28)
+        if mus[0] > MOST_MU:
+            raise Refused(
+                f"{self.name}: epsilon = {p.epsilon:g} is too large: the tree splits every record's cell "
+                f"without end"
+            )
+        return mus
 
     def _release(self, X, y, p, draws, rng):
         released = [self._of_cells(X, y, p, rng) for _ in range(draws)]
@@ -156,7 +171,7 @@ class CellsReleased(Mechanism):
         return Release(weights, np.full(draws, "ok"), {"intercept": totals})
 
     def _of_cells(self, X, y, p, rng):
-        mu = p.mu * np.array([1, 3, 3, 3]) / math.sqrt(28)
+        mu = self._mus(p)
         cells = _tree(X, p.bound, mu[0], rng)
         inside = np.array([((low <= X) & (high >= X)).all(axis=1) for low, high in cells])
         reach = np.array([np.maximum(abs(low), abs(high)) for low, high in cells])

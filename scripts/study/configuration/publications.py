@@ -33,7 +33,7 @@ def check(experiments, sources, datasets):
                 other, _, figure = shown.partition("/")
                 if other == name:
                     place = f"{where(['claims', key])}: claims.{key}.shown_in"
-                    _known(figure, experiment.figures, place, "figure")
+                    _known(figure, names[name]["figures"], place, "figure")
         valid = names[name] | {"datasets": datasets}
         read = experiments[experiment.axis()].published if isinstance(experiment, Reading) else {}
         for key, spec in experiment.published.items():
@@ -68,7 +68,7 @@ def _names(experiments, files):
         layers = [experiment.values, own, *changed]
         names[name] = {
             key: list(dict.fromkeys(label for values in layers for label in _below(values, key)))
-            for key in ("sweeps", "analyses", "tables", "published")
+            for key in ("sweeps", "analyses", "tables", "figures", "published")
         }
         names[name]["methods"] = [*experiment.methods, *_labels(_below(own, "methods"))]
         for changes in changed:

@@ -150,6 +150,8 @@ def first_things_first(dag, jobs):
     early = [job for job in jobs if folder_of(job) == LISTED[0]] if LISTED else []
     early = set(dag.bfs(dag.dependencies, *early))
     for job in jobs:
+        if dag.priority(job) > job.rule.priority:
+            continue  # asked for by --prioritize
         if job in early:
             dag._priority[job] = 2
         elif set(job.output).intersection(attacks.values()):

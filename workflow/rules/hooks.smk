@@ -248,6 +248,8 @@ def take_first_things_first():
     scheduler.job_selector = lambda ready: select(
         set(heapq.nlargest(most, ready, attrgetter("priority")))
     )
+
+
 def go_on_without_files(jobs):
     """Where files are downloaded, let a failed job stop only the jobs that need its output."""
     if any(job.rule.name == "download" for job in jobs):

@@ -89,8 +89,10 @@ def test_faults_are_told_in_one_sentence(name, words, tmp_path, monkeypatch, cap
 @pytest.mark.parametrize(
     ("name", "delta"),
     [
-        *(("in_place", D), ("noisy_maximum", 0), ("gumbel_choice", 0), ("above_threshold", 0)),
-        *(("one_epoch", D), ("tilted_system", D)),
+        *(("in_place", D), ("above_threshold", 0), ("one_epoch", D)),
+        pytest.param("noisy_maximum", 0, marks=pytest.mark.slow),
+        pytest.param("gumbel_choice", 0, marks=pytest.mark.slow),
+        pytest.param("tilted_system", D, marks=pytest.mark.slow),
     ],
 )
 def test_sound_programs_are_not_accused(name, delta):

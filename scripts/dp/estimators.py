@@ -36,6 +36,25 @@ DELTA = 1e-6
 class _Benchmark(BaseEstimator):
     """Base of both estimators: rows are clipped to bounds, scaled to norm 1 at most, and get a constant."""
 
+    def __init__(
+        self,
+        epsilon=1.0,
+        *,
+        bounds=None,
+        delta=None,
+        mechanism=None,
+        options=None,
+        lam=None,
+        random_state=None,
+    ):
+        self.epsilon = epsilon
+        self.bounds = bounds
+        self.delta = delta
+        self.mechanism = mechanism
+        self.options = options
+        self.lam = lam
+        self.random_state = random_state
+
     def _learn(self, X, targets):
         mechanism = MECHANISMS[self.mechanism or "knorm_objective_perturbation"]
         options = self._RECOMMENDED if self.mechanism is None else {}
@@ -149,25 +168,6 @@ class BenchmarkClassifier(ClassifierMixin, _Benchmark):
     """
 
     _RECOMMENDED = {"clip": 0.75}
-
-    def __init__(
-        self,
-        epsilon=1.0,
-        *,
-        bounds=None,
-        delta=None,
-        mechanism=None,
-        options=None,
-        lam=None,
-        random_state=None,
-    ):
-        self.epsilon = epsilon
-        self.bounds = bounds
-        self.delta = delta
-        self.mechanism = mechanism
-        self.options = options
-        self.lam = lam
-        self.random_state = random_state
 
     def fit(self, X: np.ndarray, y: np.ndarray | Sequence) -> Self:
         """One draw of the mechanism.
@@ -299,13 +299,15 @@ class BenchmarkRegressor(RegressorMixin, _Benchmark):
         random_state=None,
         target=None,
     ):
-        self.epsilon = epsilon
-        self.bounds = bounds
-        self.delta = delta
-        self.mechanism = mechanism
-        self.options = options
-        self.lam = lam
-        self.random_state = random_state
+        super().__init__(
+            epsilon,
+            bounds=bounds,
+            delta=delta,
+            mechanism=mechanism,
+            options=options,
+            lam=lam,
+            random_state=random_state,
+        )
         self.target = target
 
     def fit(self, X: np.ndarray, y: np.ndarray | Sequence) -> Self:

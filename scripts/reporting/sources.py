@@ -3,7 +3,7 @@
 import math
 
 from checks import statements, verdicts
-from checks.verdicts import AGAIN, OTHER, RESULT
+from checks.verdicts import AGAIN
 from dp_privacy.accounting import LOOKED
 from plots import style
 from reporting import dots, readings, record
@@ -305,7 +305,7 @@ def _statements(source, experiments):
             "section": section,
             "verdict": (verdict := decided.get(name, {}).get("verdict", statements.NOT_TESTED)),
             "in_short": verdict if section == "defects" else outcome(verdict),
-            "counted": AGAIN if entry.again else OTHER if entry.trivia else RESULT,
+            "counted": statements.counted(entry),
             "where": entry.where or "",
             "shown_in": entry.shown_in or (),
             "says": entry.says,

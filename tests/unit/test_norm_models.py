@@ -87,8 +87,8 @@ def law(plan, x, y, errors, noisy=True):
     return first - reach, np.convolve(at, laplace_masses(noise.scale, reach))
 
 
-def largest_ratio(one, other, floor=1e-13):
-    """The largest |log ratio| where both laws have some probability; truncation makes ends uncertain."""
+def log_ratios(one, other, floor=1e-13):
+    """(least, largest) log ratio where both laws have some probability; truncation makes ends uncertain."""
     first = min(one[0], other[0])
     size = max(one[0] + len(one[1]), other[0] + len(other[1])) - first
     p, q = np.zeros(size), np.zeros(size)
@@ -96,7 +96,12 @@ def largest_ratio(one, other, floor=1e-13):
     q[other[0] - first :][: len(other[1])] = other[1]
     some = np.maximum(p, q) > floor
     with np.errstate(divide="ignore"):
-        return float(np.abs(np.log(p[some]) - np.log(q[some])).max())
+        found = np.log(p[some]) - np.log(q[some])
+    return found.min(), found.max()
+
+
+def largest_ratio(one, other):
+    return max(map(abs, log_ratios(one, other)))
 
 
 def check_exact_losses():

@@ -7,7 +7,7 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
-from test_norm_models import HOSPITAL, LOGISTIC, PLANS, coarse, laplace_masses
+from test_norm_models import HOSPITAL, LOGISTIC, PLANS, coarse, laplace_masses, log_ratios
 
 from dp import losses
 from dp.offset import Centre
@@ -42,19 +42,6 @@ def law_of_weights(plan, x, y, offset):
     at = np.bincount(centre - centre.min(), weights=laplace_masses(scale, 60 * scale))
     reach = 45 * noise.scale
     return centre.min() - reach, np.convolve(at, laplace_masses(noise.scale, reach))
-
-
-def log_ratios(one, other, floor=1e-13):
-    """(least, largest) log ratio where both laws have some probability."""
-    first = min(one[0], other[0])
-    size = max(one[0] + len(one[1]), other[0] + len(other[1])) - first
-    p, q = np.zeros(size), np.zeros(size)
-    p[one[0] - first :][: len(one[1])] = one[1]
-    q[other[0] - first :][: len(other[1])] = other[1]
-    some = np.maximum(p, q) > floor
-    with np.errstate(divide="ignore"):
-        found = np.log(p[some]) - np.log(q[some])
-    return found.min(), found.max()
 
 
 def joint_loss(made, plan, first, second):

@@ -342,17 +342,14 @@ def _made(
     """
     loss, u, certain = losses.get(loss), Fraction(u), Fraction(certain)
     kappa, d = loss.kappa, body.count
-    first = _rate(loss, epsilon, offset)
-    left = (
-        certain - sum(map(Fraction, matrices.values())) - sum(each.paid for each in first.values())
-    )
+    first, paid, most = _rate(n, loss, epsilon, offset)
+    left = certain - sum(map(Fraction, matrices.values())) - paid
     if not left > 0:
         raise Refused("the shares leave nothing for the tilt: make them smaller")
     # 2 c/S of theorem 2, S >= 2^BITS, where the margins by `LESS` do not cover it
     left -= max(Fraction(2 * body.largest, 1 << lattice.BITS) - left * (1 - LESS), 0)
     if not left > 0:
         raise Refused(f"epsilon {epsilon:g} is no more than rounding costs: give a larger epsilon")
-    most = max((rate.largest(each, n) for each in first.values()), default=0.0)
     usual, free = (4, 4) if loss.residual else (3, 2)
 
     def tilted(spent):
@@ -397,13 +394,14 @@ def _made(
     return plan
 
 
-def _rate(loss, epsilon, offset):
-    """The first noise of theorem 5, if there is an offset."""
+def _rate(n, loss, epsilon, offset):
+    """(the first noise of theorem 5 by part, its epsilon, a bound on |offset|); none without an offset."""
     if not offset:
-        return {}
+        return {}, Fraction(0), 0.0
     if loss.residual:
         raise Refused("an offset is for two classes")
-    return {RATE: rate.noise(Fraction(epsilon) * Fraction(SHARE) * LESS)}
+    first = rate.noise(Fraction(epsilon) * Fraction(SHARE) * LESS)
+    return {RATE: first}, first.paid, rate.largest(first, n)
 
 
 def _by_norm(kind, problem, which, u, epsilon, longest):
@@ -543,9 +541,8 @@ def _ball_table(n, body, u, epsilon, delta, loss, kinds, counts, shares, offset)
     loss, d = losses.get(loss), body.count
     left = models.delta_left(epsilon, delta, sum(counts), lattice.BITS) * (1 - 1e-9)
     whole, usual = gaussian_mu(epsilon, left), 4 if loss.residual else 3
-    first = _rate(loss, epsilon, offset)
-    most = max((rate.largest(each, n) for each in first.values()), default=0.0)
-    others = float(epsilon - sum(each.paid for each in first.values()))  # but for the rate
+    first, paid, most = _rate(n, loss, epsilon, offset)
+    others = float(epsilon - paid)  # of the parts but the rate
 
     def made(m, mu):
         """The plan whose tilt has this m."""

@@ -47,6 +47,27 @@ def test_a_failed_cell_is_a_gap_and_the_report_is_made_anyway(fresh):
     assert not project.plan(*TINY)  # the report has made no result stale
 
 
+@pytest.mark.slow
+def test_a_killed_run_leaves_the_names_of_verdicts_on_other_cells(fresh):
+    project = fresh("judged")
+    project.write("judged.yaml", (ROOT / TINY[1]).read_text().replace("    claims: null\n", ""))
+    judged = ("--configfile", "judged.yaml")
+    project.snakemake(*judged)
+    outdated = project / "results/logs/report.outdated.log"
+    assert not outdated.exists()
+
+    project.replace(MECHANISM, SOUND, SOUND + "        _ = d\n")
+    process = project.start("--cores", "1", *judged)
+    project.wait_for(lambda: project.incomplete() or process.poll() is not None)
+    project.kill(process)
+    assert "results/cm08/claims.csv" in outdated.read_text().splitlines()
+    project.snakemake(*judged, "--unlock")
+    project.snakemake(*judged, "--", "partial_report")  # makes no verdict
+    assert outdated.exists()
+    project.snakemake(*judged)
+    assert not outdated.exists()
+
+
 def test_all_that_reports_are_marked_with_has_a_caption():
     marks = 0
     for path in sorted((ROOT / "workflow/rules").glob("*.smk")):

@@ -117,6 +117,7 @@ def begin(dag):
     try:
         if writes:
             records.keep(CONFIGURATION)
+            keep_outdated(dag)
     except OSError as error:
         sys.exit(f"error: {paths.results()}/ cannot be written: {error}")
     alive.begin()
@@ -404,6 +405,7 @@ def refresh_report(dag, success):
     if only_releases(jobs):
         return  # no report shows releases
     made = {str(path) for job in jobs for path in (*job.output, *job.log)}
+    keep_outdated(dag)
     if success and made & {paths.REPORT(), paths.REPORT.log("partial")}:
         return
     page = records.page(paths.REPORT()) or {"configuration": None, "experiments": {}}
@@ -411,15 +413,15 @@ def refresh_report(dag, success):
     if FEW and (page["experiments"] or not success):
         EXPERIMENTS.update(configuration()[1])
     own = page["configuration"] == CONFIGURATION
-    outdated = bool({*page["experiments"], "audit"}.intersection(map(folder_of, jobs)))
+    changes = bool({*page["experiments"], "audit"}.intersection(map(folder_of, jobs)))
     written = None
     if not success:
         concerned = {FOLDERS[f].name for f in set(map(folder_of, dag.jobs)) if f in FOLDERS}
         there = page["experiments"] if own else filter(has_results, CONFIG.experiments)
-        written = report_what_there_is({*concerned, *there}, outdated_by(dag))
-    elif outdated and own:
-        written = report_what_there_is(page["experiments"], outdated_by(dag))
-    if outdated and written is None and page["experiments"]:
+        written = report_what_there_is({*concerned, *there})
+    elif changes and own:
+        written = report_what_there_is(page["experiments"])
+    if changes and written is None and page["experiments"]:
         print(
             f"{paths.REPORT()} does not show this run: the target partial_report of "
             f"{records.called(page['configuration'])} renews it",
@@ -443,14 +445,31 @@ def outdated_by(dag):
     ]
 
 
+def keep_outdated(dag):
+    """Keep the names of outdated files, so that no later report shows them, even if this run is killed."""
+    path = Path(paths.REPORT.log("outdated"))
+    made_here = {str(output) for job in dag.jobs for output in job.output}
+    files = sorted({*outdated_by(dag), *(outdated() - made_here)})
+    if files:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("\n".join(files))
+    else:
+        path.unlink(missing_ok=True)
+
+
+def outdated():
+    path = Path(paths.REPORT.log("outdated"))
+    return set(path.read_text().splitlines()) if path.exists() else set()
+
+
 def has_results(name):
     return Path(paths.results(EXPERIMENTS[name].folder)).exists()
 
 
-def report_what_there_is(names, outdated=()):
+def report_what_there_is(names):
     """Make a report of the existing results of these experiments; without names, of all listed ones.
 
-    outdated: files whose content it does not show. Return the report's path, or None after a failure.
+    It does not show the content of `outdated` files. Return the report's path, or None after a failure.
     """
     words = []
     # A reading's results are shown by its main experiment.
@@ -463,7 +482,14 @@ def report_what_there_is(names, outdated=()):
         words.append(str(path))
     words = ["--configuration", *words, "--seed", str(CONFIG.seed), f"--of={CONFIGURATION}"]
     words += ["--stand-ins", all_stand_ins(), *stale_words(names), "--partial"]
-    words += ["--outdated", *outdated, "--out-html", paths.REPORT(), "--out-costs", paths.COSTS()]
+    words += [
+        "--outdated",
+        *sorted(outdated()),
+        "--out-html",
+        paths.REPORT(),
+        "--out-costs",
+        paths.COSTS(),
+    ]
     job = [sys.executable, str(paths.HOME / "scripts/job.py"), "report"]
     done = subprocess.run([*job, *words], check=False, text=True, capture_output=True)
     if done.returncode:

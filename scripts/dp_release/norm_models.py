@@ -638,14 +638,16 @@ def predicted(plan: Plan) -> float:
 
     Columns are independent, numbers have a sixth of the bounds' distance as standard deviation, levels are
     equally frequent, and all directions have the same effect on the scores. The known Hessian is not
-    floored, so a share that leaves it unresolved has wide intervals.
+    floored, so a share that leaves it unresolved has wide intervals. The bound on what the correction of
+    the ridge's bias lacks does not count, as no class is rare here.
     """
     body = plan.body
     mean, size = TYPICAL[plan.problem.loss.name]
     M, basis = contrasts.design(body, float(plan.u)), contrasts.span(body)
     values, vectors = np.linalg.eigh(basis.T @ M @ basis)
     weights = size * basis @ (vectors / np.sqrt(values)) @ np.full(len(values), len(values) ** -0.5)
-    made = plan.linearised(weights, mean * M, plan.noise_of(statistics.HESSIAN), floor=0.0)
+    own = plan.noise_of(statistics.HESSIAN)
+    made = plan.linearised(weights, mean * M, own, floor=0.0, bounded=False)
     T = contrasts.table_map(body)
     if not len(T):
         T = basis.T

@@ -11,6 +11,15 @@ If log l'' changes by x on the way to the estimate, the Hessian there makes it e
 differs by about x times `added`. So `linearised` adds to the covariance the square of `added` times the
 mean of x^2, which is `logistic_change`. (With an offset, `added` is small.)
 
+This x is of first order, too, and the slope of log l'' is that at the released weights. On the whole way,
+the Hessian is at least e^-x times the released one, so its mean is at least (1 - e^-x)/x times it. Hence
+the bias is at most x/(1 - e^-x) times `added`. As log l'' has slopes of at most 1, x is at most the change
+of the score: with r the change that `added` makes, x <= r x/(1 - e^-x), that is, x <= -log(1 - r). So the
+bias that `added` lacks is at most x/r - 1 times `added`. This holds with the largest r of any row;
+`lacking` takes the root of the mean square of r, or of x to first order if this is larger. From r = 1/2 on,
+the bound is added to the covariance in place of the term above, where it is larger. From r = 1 on, the bias
+has no bound, and there is no interval.
+
 THE TAILS. A coefficient's error is about normal but for the tilt's part a.b/n. Rather than with normal
 quantiles, intervals are made with those of a normal law with the random variance (1 - q) + q V, where q is
 the tilt's part of the variance, V ~ Gamma(3/k, k/3) has the mean 1, and k is the excess kurtosis of a.b
@@ -167,6 +176,16 @@ def unselected_share(size: float, least: float) -> float:
     return max(kept, FLOOR) / size
 
 
+def lacking(moved: float, along: float) -> float:
+    """Mean square of the bias that a first-order correction lacks, over the square of the correction.
+
+    moved: the mean square change of log l''. along: the mean square change of scores by the correction
+    alone. If one of them is 1 or more, there is no interval (see the module docstring).
+    """
+    r, first = math.sqrt(max(moved, along)), min(moved, 1.0)
+    return max(first, (-math.log1p(-r) / r - 1) ** 2) if 0.5 <= r < 1 else first
+
+
 def linearised(
     weights: np.ndarray,
     hessian: np.ndarray,
@@ -179,12 +198,14 @@ def linearised(
     scores: np.ndarray | None = None,
     level: float | None = None,
     floor: float = FLOOR,
+    bounded: bool = True,
 ) -> Described:
     """`dp.inference.linearise` for noise that is not isotropic.
 
     weights (d,) and hessian (d, d): as released. output (d,): variances of the output noise. basis (d, k):
     `contrasts.span`. scores (d, d): the mean of l'^2 x x', None for the Hessian. level: a lower bound on
-    the mean of l'', for logistic loss; None for residuals. floor: of eigenvalues, in deviations.
+    the mean of l'', for logistic loss; None for residuals. floor: of eigenvalues, in deviations. bounded:
+    whether `lacking` counts.
     """
     # Coordinates a with weights = basis @ W^(-1/2) a, so rows become W^(-1/2) basis' x.
     values, vectors = np.linalg.eigh(basis.T @ (entries.scales[:, None] ** 2 * basis))
@@ -208,8 +229,10 @@ def linearised(
     if level is not None:
         moved = float(logistic_change(H[None], U[None], np.array([level]))[0])
         covariance = covariance * (1 + min(CURVED * moved, 1.0))
-        covariance = covariance + np.outer(added, added) * min(moved, 1.0)
-        unresolved = unresolved if moved < 1 else covariance
+        along = float(added @ H @ added) / max(level, 1e-300) if bounded else 0.0
+        share = lacking(moved, along) if bounded else min(moved, 1.0)
+        covariance = covariance + np.outer(added, added) * share
+        unresolved = unresolved if max(moved, along) < 1 else covariance
     gains = to @ inverse @ to.T / n
     if level is not None:
         gains = gains * math.sqrt(1 + min(CURVED * moved, 1.0))

@@ -683,6 +683,23 @@ def test_a_small_trace_is_mostly_noise():
     assert norm_tables.unselected_share(3.01, 3.0) < 0.5
 
 
+@pytest.mark.parametrize("rate", [0.3, 0.02, 0.001])
+def test_the_ridges_bias_is_within_the_interval_as_long_as_there_is_one(rate):
+    """An intercept of many rows without noise: the exact minimiser is off by the ridge's bias alone."""
+    true, noise, seen = math.log(rate / (1 - rate)), Noise(-60, 2**41, Body(1)), []
+    for bias in (0.3, 0.6, 0.9, 1.2, 1.6, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 6.8):
+        w = true + bias * abs(true) / 7
+        p = 1 / (1 + math.exp(-w))
+        lam, curvature = (p - rate) / -w, p * (1 - p)
+        own = norm_tables.scaled(np.zeros((1, 1)))
+        about = np.array([w]), np.array([[curvature]]), 10**12, lam, noise, np.zeros(1), own
+        found = norm_tables.linearised(*about, np.eye(1), level=curvature)
+        seen.append(bool(found.answered[0]))
+        error = abs(true - found.weights[0])
+        assert error <= 1.96 * math.sqrt(found.covariance[0, 0]) or not seen[-1], bias
+    assert seen[:5] == [True] * 5 and (not seen[-1] or rate == 0.3)
+
+
 def coverage(name, n, epsilon, law, releases):
     """Covered share of each coefficient's printed intervals, and how many were printed."""
     made = Rows(name)

@@ -13,12 +13,12 @@ mean of x^2, which is `logistic_change`. (With an offset, `added` is small.)
 
 This x is of first order, too, and the slope of log l'' is that at the released weights. On the whole way,
 the Hessian is at least e^-x times the released one, so its mean is at least (1 - e^-x)/x times it. Hence
-the bias is at most x/(1 - e^-x) times `added`. As log l'' has slopes of at most 1, x is at most the change
-of the score: with r the change that `added` makes, x <= r x/(1 - e^-x), that is, x <= -log(1 - r). So the
-bias that `added` lacks is at most x/r - 1 times `added`. This holds with the largest r of any row;
-`lacking` takes the root of the mean square of r, or of x to first order if this is larger. From r = 1/2 on,
-the bound is added to the covariance in place of the term above, where it is larger. From r = 1 on, the bias
-has no bound, and there is no interval.
+scores change by z <= a x/(1 - e^-x), where a is their change by `added`. And log l'' has a slope of at most
+1, which itself changes by at most 1/2: so x <= min(z, s z + z^2/4) if it is s at the released weights. The
+least z with equality is a bound, `grown`, and the bias that `added` lacks is at most z/a - 1 times `added`.
+This holds with the largest changes of any row; `lacking` takes roots of mean squares in their place, and
+besides the change x to first order, which counts the noise, with the slope 1. Where this is more than the
+term above, it is added instead, and where there is no such z, there is no interval.
 
 THE TAILS. A coefficient's error is about normal but for the tilt's part a.b/n. Rather than with normal
 quantiles, intervals are made with those of a normal law with the random variance (1 - q) + q V, where q is
@@ -176,14 +176,32 @@ def unselected_share(size: float, least: float) -> float:
     return max(kept, FLOOR) / size
 
 
-def lacking(moved: float, along: float) -> float:
+def grown(change: float, slope: float) -> float:
+    """The bound on a change of scores over the change to first order; infinite if there is none.
+
+    slope: of log l'', at most 1. See the module docstring.
+    """
+    if change < 1e-8:
+        return 1.0
+    if slope >= 1:
+        return -math.log1p(-change) / change if change < 1 else math.inf
+    z = change
+    for _ in range(200):  # from below, so towards the least one
+        x = min(z, slope * z + z**2 / 4)
+        before, z = z, change * x / -math.expm1(-x)
+        if z <= before * (1 + 1e-9):
+            return z / change
+    return math.inf
+
+
+def lacking(moved: float, along: float, slope: float) -> float:
     """Mean square of the bias that a first-order correction lacks, over the square of the correction.
 
-    moved: the mean square change of log l''. along: the mean square change of scores by the correction
-    alone. If one of them is 1 or more, there is no interval (see the module docstring).
+    moved: the mean square change of log l''. along: that of scores by the correction alone. slope: of log
+    l''. It is infinite if there is no interval (see the module docstring).
     """
-    r, first = math.sqrt(max(moved, along)), min(moved, 1.0)
-    return max(first, (-math.log1p(-r) / r - 1) ** 2) if 0.5 <= r < 1 else first
+    most = max(grown(math.sqrt(moved), 1.0), grown(math.sqrt(along), slope))
+    return max(moved, (most - 1) ** 2)
 
 
 def linearised(
@@ -229,10 +247,13 @@ def linearised(
     if level is not None:
         moved = float(logistic_change(H[None], U[None], np.array([level]))[0])
         covariance = covariance * (1 + min(CURVED * moved, 1.0))
-        along = float(added @ H @ added) / max(level, 1e-300) if bounded else 0.0
-        share = lacking(moved, along) if bounded else min(moved, 1.0)
+        share, known = min(moved, 1.0), moved < 1
+        if bounded and known:
+            along = float(added @ H @ added) / level
+            lacks = lacking(moved, along, math.sqrt(max(0.0, 1 - 4 * level)))
+            known, share = lacks < math.inf, min(lacks, 1e6)
         covariance = covariance + np.outer(added, added) * share
-        unresolved = unresolved if max(moved, along) < 1 else covariance
+        unresolved = unresolved if known else covariance
     gains = to @ inverse @ to.T / n
     if level is not None:
         gains = gains * math.sqrt(1 + min(CURVED * moved, 1.0))

@@ -12,6 +12,7 @@ tables has the narrower intervals (`table`).
 
 import math
 from collections.abc import Callable
+from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
@@ -189,6 +190,37 @@ class Plan(NamedTuple):
         delta = delta * (1 + models.SLACK) + lattice.failure(epsilon, self.variation)
         return lattice.above(min(delta, Fraction(1)))
 
+    def costs(self) -> dict[str, tuple[Fraction, Fraction]]:
+        """Part -> the epsilon and delta that it adds to what the parts before it cost together.
+
+        They add up to the release's, exactly. Pure parts cost what is paid for them. The delta is that of
+        the first part that needs one: parts are composed exactly, so later ones add less than they would
+        cost alone. The weights' cost is that of the tilt and of their noise.
+        """
+        whole = Fraction(str(self.epsilon)), Fraction(str(self.delta))
+        names, costs, before = list(self.noises), {}, (Fraction(0), Fraction(0))
+        for k, part in enumerate(names):
+            until = self._replace(noises={name: self.noises[name] for name in names[: k + 1]})
+            after = until._cost() if k + 1 < len(names) else whole
+            after = max(after[0], before[0]), after[1]
+            costs[part] = after[0] - before[0], after[1] - before[1]
+            before = after
+        return costs
+
+    def _cost(self):
+        """(epsilon, delta) of these parts together, with a delta of 0 or the release's. Rounded up."""
+        if "weights" not in self.noises:
+            return _decimals(self.paid), Fraction(0)
+        if self.tilt.noise.law != "l2" and not self.gaussian:
+            return min(_decimals(self.certain), Fraction(str(self.epsilon))), Fraction(0)
+        low, high = Fraction(0), Fraction(str(self.epsilon))
+        while high - low > high / 10**4:
+            middle = (low + high) / 2
+            low, high = (
+                (low, middle) if self.delta_at(float(middle)) <= self.delta else (middle, high)
+            )
+        return min(_decimals(high), Fraction(str(self.epsilon))), Fraction(str(self.delta))
+
     def guarantee(self) -> Guarantee:
         """The replace-one guarantee. A delta of 0 is up to `variation`, as the reason says."""
         problem, noise = self.problem, self.tilt.noise
@@ -271,6 +303,12 @@ class Plan(NamedTuple):
         variances = np.zeros((which.d, which.d))
         variances[which.i, which.j] = variances[which.j, which.i] = found
         return norm_tables.scaled(variances)
+
+
+def _decimals(epsilon):
+    """A positive number, rounded up to nine digits."""
+    exact = Context(prec=60).divide(Decimal(epsilon.numerator), Decimal(epsilon.denominator))
+    return Fraction(Context(prec=9, rounding=ROUND_CEILING).create_decimal(exact))
 
 
 def _named(body):

@@ -177,6 +177,20 @@ def test_offsets_beyond_the_bound_are_no_offsets():
 # ---- plans and releases
 
 
+def check_costs(plan):
+    """The parts' costs add up to the plan's, and each part is paid for with those before it."""
+    costs = plan.costs()
+    assert list(costs) == list(plan.noises)
+    totals = tuple(map(sum, zip(*costs.values(), strict=True)))
+    assert totals == (Fraction(str(plan.epsilon)), Fraction(str(plan.delta)))
+    assert costs["rate"][0] >= plan.noises["rate"].paid and costs["rate"][1] == 0
+    rest = plan._replace(noises={k: v for k, v in plan.noises.items() if k in ("rate", "weights")})
+    (rate_, _), (weights, delta) = costs["rate"], costs["weights"]
+    assert rest.delta_at(float(rate_ + weights) * (1 + 1e-12)) <= max(float(delta), 1e-20)
+    if "hessian" in costs and not plan.delta:
+        assert costs["hessian"][0] >= plan.noises["hessian"].paid
+
+
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
 @pytest.mark.parametrize("name", PLANS)
 def test_plans_with_a_rate_keep_their_guarantee_and_spend_it(name, epsilon):
@@ -196,6 +210,7 @@ def test_plans_with_a_rate_keep_their_guarantee_and_spend_it(name, epsilon):
         else:
             assert 0.999999 * epsilon < plan.certain <= Fraction(epsilon)
         assert "the rate is of class 1" in plan.guarantee().reason
+        check_costs(plan)
         # Lambda is at the threshold of what the tilt alone costs.
         m = norm_noise.shift(plan.tilt.noise, 1.0, plan.u)
         assert plan.problem.n * Fraction(plan.problem.lam) * m >= 1 - Fraction(1, 10**6)
@@ -208,6 +223,7 @@ def test_a_rate_beside_an_l2_tilt():
     assert plan.tilt.noise.law == "l2" and 0.95e-6 < plan.delta_at(1.0) <= 1e-6
     without = plan._replace(noises={k: v for k, v in plan.noises.items() if k != "rate"})
     assert without.delta_at(1.0) < 0.9e-6
+    check_costs(plan)
 
 
 def test_an_offset_is_for_two_classes():

@@ -717,11 +717,30 @@ def with_offset(made: Callable[[bool], Plan], offset: str) -> Plan:
         paid = made(True)
     except Refused:
         return plain
+    return paid if costs_little(paid, plain) else plain
+
+
+def costs_little(paid: Plan, plain: Plan) -> bool:
+    """Whether the public rule pays for a class rate. plain: the plan without it."""
     if statistics.HESSIAN in plain.noises:
-        little = predicted(paid) <= WIDER * predicted(plain)
+        return predicted(paid) <= WIDER * predicted(plain)
+    return noise_loss(paid) <= DEARER + noise_loss(plain)
+
+
+def warning(paid: Plan, plain: Plan) -> str:
+    """What a class rate is predicted to cost, if the public rule would not pay for it; otherwise empty."""
+    if costs_little(paid, plain):
+        return ""
+    if statistics.HESSIAN in plain.noises:
+        ratio = predicted(paid) / predicted(plain)
+        what, most = f"make intervals {ratio:.3g} times as wide", f"{WIDER:g} times"
     else:
-        little = noise_loss(paid) <= DEARER + noise_loss(plain)
-    return paid if little else plain
+        more = noise_loss(paid) - noise_loss(plain)
+        what, most = f"raise the log loss of predictions by {more:.2g}", f"{DEARER:g}"
+    return (
+        f"`offset: paid` is predicted to {what} where no class is rare; the rule pays up to {most}. "
+        f"State it only if a class is known to be rare"
+    )
 
 
 class Choice(NamedTuple):

@@ -353,6 +353,17 @@ class Request(NamedTuple):
         """Why the public rule chooses its law, in a sentence; empty if the law is stated."""
         return self._choice(self.read_as(), self.training).why if self.law == RULE else ""
 
+    def warning(self) -> str:
+        """What a class rate costs, if the request insists on one that the public rule would not pay."""
+        if self.law == GAUSSIAN or self.options.get("offset") != norm_models.PAID:
+            return ""
+        paid = self.plan(self.training)
+        law = self.law if self.law != RULE else MIXED if paid.delta else PURE
+        options = self.options | {"offset": norm_models.NONE}
+        return norm_models.warning(
+            paid, self._replace(law=law, options=options).plan(self.training)
+        )
+
     @property
     def training(self) -> int:
         """The number of rows that are learnt from. With `person`, people are held out with all rows."""

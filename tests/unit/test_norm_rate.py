@@ -16,8 +16,11 @@ from dp_privacy.errors import Refused
 from dp_privacy.intervals import largest_share, least_share
 from dp_release import contrasts, files, holdout, models, norm_models, norm_noise, rate, rows, tilt
 from dp_release.draws import Stream
+from dp_release.forecast import Study, compared
 from dp_release.norm_noise import Body, Noise
+from dp_release.request import ALONE, Request
 from norm_rows import Rows, u_of
+from norm_rows import schema as rows_of
 
 # ---- theorem 5, exactly in one dimension
 
@@ -371,6 +374,34 @@ def test_the_rule_takes_a_rate_where_it_costs_little():
     assert "rate" in norm_models.with_offset(few, "paid").noises
     many = made(norm_models.weights_alone, 10**5, Body(5), 1.0)
     assert "rate" not in norm_models.with_offset(many, "none").noises
+
+
+def asked(sizes, n, **more):
+    values = {"name": "first", "schema": rows_of(sizes).facts, "rows": n, "epsilon": 0.5}
+    values |= {"unit": "one row is one person", "premise": "public example"}
+    return Request.parsed(values | more)
+
+
+def test_a_request_that_insists_on_a_rate_is_told_where_it_is_predicted_to_lose():
+    ten, few = (1,) * 9, (1,) * 4
+    alone = {"method": ALONE, "options": {"offset": "paid"}}
+    said = asked(ten, 1000, **alone).warning()
+    made = [norm_models.weights_alone(1000, Body(10), u_of(10), 0.5, offset=o) for o in (0, 1)]
+    # The tilt's variance, and with it the loss to second order, is that of 0.9 epsilon.
+    more = norm_models.noise_loss(made[0]) * (1 / 0.81 - 1)
+    told = float(said.split("loss of predictions by ")[1].split(" ")[0])
+    assert told == pytest.approx(more, rel=0.05) and 0.002 < told < 0.004
+    assert "the rule pays up to 0.002" in said
+    assert asked(few, 1000, **alone).warning() == ""  # here the rule pays
+    for option in ("rule", "none"):
+        assert asked(ten, 1000, method=ALONE, options={"offset": option}).warning() == ""
+    table = {"method": "noise_aware_logistic", "options": {"offset": "paid"}}
+    for law in ({"law": "pure"}, {"law": "mixed", "delta": 1e-6}, {"law": "rule", "delta": 1e-6}):
+        said = asked(ten, 20_000, **table, **law).warning()
+        assert 1.06 < float(said.split("intervals ")[1].split(" ")[0]) < 1.5, law
+    study = Study(rows_of(ten))
+    lines = compared(asked(ten, 1000, **alone), study, draws=9)
+    assert sum("is predicted to" in line for line in lines) == 3
 
 
 def test_a_rate_lowers_the_loss_of_a_rare_class_and_hardly_raises_others():

@@ -187,7 +187,7 @@ def grown(change: float, slope: float) -> float:
         return -math.log1p(-change) / change if change < 1 else math.inf
     z = change
     for _ in range(200):  # from below, so towards the least one
-        x = min(z, slope * z + z**2 / 4)
+        x = min(z, slope * z + z * z / 4)  # a power would raise an error beyond 1e154
         before, z = z, change * x / -math.expm1(-x)
         if z <= before * (1 + 1e-9):
             return z / change
@@ -249,7 +249,7 @@ def linearised(
         covariance = covariance * (1 + min(CURVED * moved, 1.0))
         share, known = min(moved, 1.0), moved < 1
         if bounded and known:
-            along = float(added @ H @ added) / level
+            along = max(float(added @ H @ added) / level, 0.0)
             lacks = lacking(moved, along, math.sqrt(max(0.0, 1 - 4 * level)))
             known, share = lacks < math.inf, min(lacks, 1e6)
         covariance = covariance + np.outer(added, added) * share

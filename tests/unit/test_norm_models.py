@@ -700,6 +700,16 @@ def test_the_ridges_bias_is_within_the_interval_as_long_as_there_is_one(rate):
     assert seen[:5] == [True] * 5 and (not seen[-1] or rate == 0.3)
 
 
+def test_the_bound_on_a_change_of_scores_is_never_an_error():
+    """It depends on released numbers alone, and any may come."""
+    for change, slope in itertools.product((0.0, 1e-9, 0.3, 1.0, 1.5, 1e3, 1e200), (0.0, 0.4, 1.0)):
+        found = norm_tables.grown(change, slope)
+        assert found >= 1 and (change < 1 or slope < 1 or found == math.inf)
+        assert norm_tables.lacking(0.1, change, slope) >= 0.1
+    assert norm_tables.grown(math.nan, 0.4) == math.inf == norm_tables.grown(1e200, 0.0)
+    assert norm_tables.grown(0.5, 0.2) < norm_tables.grown(0.5, 0.9) < norm_tables.grown(0.5, 1.0)
+
+
 def coverage(name, n, epsilon, law, releases):
     """Covered share of each coefficient's printed intervals, and how many were printed."""
     made = Rows(name)

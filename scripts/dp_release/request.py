@@ -357,12 +357,14 @@ class Request(NamedTuple):
         """What a class rate costs, if the request insists on one that the public rule would not pay."""
         if self.law == GAUSSIAN or self.options.get("offset") != norm_models.PAID:
             return ""
-        paid = self.plan(self.training)
-        law = self.law if self.law != RULE else MIXED if paid.delta else PURE
         options = self.options | {"offset": norm_models.NONE}
-        return norm_models.warning(
-            paid, self._replace(law=law, options=options).plan(self.training)
-        )
+        try:
+            paid = self.plan(self.training)
+            law = self.law if self.law != RULE else MIXED if paid.delta else PURE
+            plain = self._replace(law=law, options=options).plan(self.training)
+        except Refused:  # the release says so itself
+            return ""
+        return norm_models.warning(paid, plain)
 
     @property
     def training(self) -> int:

@@ -17,7 +17,8 @@ and `raise` lines removed from the end. Events:
               request without its name, and of the rows. Nothing of what was seen
     begin     a release: name, cost, digests of request, rows, code and arithmetic, versions of libraries,
               a commitment to its key, and how often settings changed after a look at the rows. This
-              spends the cost, and needs a preview of these rows under this request
+              spends the cost, and needs a preview of these rows under this request. `parts` says what
+              each part of a release with noise of a norm's law adds to the cost, [part, epsilon, delta]
     bounds    bounds that a release found, with the noisy counts that they follow from, before anything
               is computed from them; a resumed release reads them (`dp_release.bounds`)
     done      name and SHA-256 of model.json
@@ -123,20 +124,26 @@ class Begun(NamedTuple):
 
 
 class Spent(NamedTuple):
-    """A book's totals. releases: (name, epsilon, delta, whether done), in order."""
+    """A book's totals. releases: (name, epsilon, delta, whether done), in order.
+
+    parts: name -> part -> (epsilon, delta), for releases whose line has them.
+    """
 
     epsilon: Fraction
     delta: Fraction
     budget: Budget
     releases: list[tuple[str, Fraction, Fraction, bool]]
     previews: int
+    parts: dict[str, dict[str, tuple[Fraction, Fraction]]] = {}
 
     def lines(self) -> list[str]:
-        """One line per release, then the totals."""
+        """One line per release, with one for each of its parts, then the totals."""
         lines = []
         for name, epsilon, delta, done in self.releases:
             state = "done" if done else "begun, not done: the same command goes on with it"
             lines.append(f"{name}: epsilon {float(epsilon):g}, delta {float(delta):g}, {state}")
+            for part, (own, delta) in self.parts.get(name, {}).items():
+                lines.append(f"    {part}: epsilon {float(own):g}, delta {float(delta):g}")
         lines.append(
             f"spent: epsilon {float(self.epsilon):g} of {float(self.budget.epsilon):g}, "
             f"delta {float(self.delta):g} of {float(self.budget.delta):g}"
@@ -360,7 +367,12 @@ class Book:
         ]
         total = (sum((each[k] for each in releases), Fraction(0)) for k in (1, 2))
         previews = sum(event["event"] == "preview" for event in events)
-        return Spent(*total, self._budget(before), releases, previews)
+        parts = {
+            e["name"]: {part: tuple(map(Fraction, cost)) for part, *cost in e["parts"]}
+            for e in events
+            if e["event"] == "begin" and "parts" in e
+        }
+        return Spent(*total, self._budget(before), releases, previews, parts)
 
     def stored(self, request: Request, made_by: dict) -> bytes | None:
         """model.json of a finished release, or None if the release may be made. Reads no row.
@@ -452,8 +464,16 @@ class Book:
             f"another release needs another name"
         )
 
-    def begin(self, request: Request, data: bytes, made_by: dict) -> Begun:
-        """Spend the cost, or resume an interrupted release. data: the rows' bytes.
+    def begin(
+        self,
+        request: Request,
+        data: bytes,
+        made_by: dict,
+        parts: dict[str, tuple[Fraction, Fraction]] | None = None,
+    ) -> Begun:
+        """Spend the cost, or resume an interrupted release.
+
+        data: the rows' bytes. parts: of a plan's `costs`, for the owner to see.
 
         Call this only after `stored` returned None, under the same lock. Raises `Refused`, before anything
         is spent, if the owner saw no preview of these rows under this request.
@@ -470,6 +490,9 @@ class Book:
         if not any(look.items() <= event.items() for event in self._events):
             raise Refused(UNREAD)
         self._admit(request)
+        cost = tuple(map(sum, zip(*parts.values(), strict=True))) if parts else request.cost
+        if cost != request.cost:
+            raise RuntimeError("the parts do not add up to the cost: nothing was spent")
         key, folder = new_key(), self.path / name
         disk.private_folder(folder)
         disk.destroy(folder / KEY)  # left by a run killed before it wrote a line
@@ -487,6 +510,7 @@ class Book:
                 "rows": look["rows"],
                 "commitment": hashlib.sha256(key).hexdigest(),
                 "settings_changed": self._changes(look),
+                **_listed(parts),
             }
         )
         disk.settle(folder / KEY)
@@ -600,6 +624,11 @@ class Book:
             raise Refused(f"{said(spent)} is spent already")
         event = {"event": "raise", "at": _today(), "reason": reason}
         self._append(event | {"epsilon": str(budget.epsilon), "delta": str(budget.delta)})
+
+
+def _listed(parts):
+    """The parts' costs as a line has them, exactly; nothing for a release that is one part."""
+    return {"parts": [[part, *map(str, cost)] for part, cost in parts.items()]} if parts else {}
 
 
 def _summary(spent, begun):

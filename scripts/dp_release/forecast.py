@@ -623,19 +623,20 @@ def compared(request: Request, study: Study, draws: int | None = None) -> list[s
 def _in_short(request, study, draws):
     try:
         found = outlook(request, study, draws)
-        rated = RATE in request.plan(request.training).noises
+        rated, warned = RATE in request.plan(request.training).noises, request.warning()
     except Refused as error:
         return f"no release: {error}."
     spends = f"delta {request.delta:g}" if request.delta else "no delta"
     spends += "; the class rate first" * rated
     kept = f"{found.kept:.0%} of the gain without privacy is left"
+    warned = f" {warned}." if warned else ""
     if not found.widths:
-        return f"{spends}; {kept}; no intervals."
+        return f"{spends}; {kept}; no intervals.{warned}"
     widths = [
         f"{name} {width:.3g}" if width < math.inf else f"{name} mostly not given"
         for name, width in found.widths.items()
     ]
-    return f"{spends}; {kept}; widths: {', '.join(widths)}."
+    return f"{spends}; {kept}; widths: {', '.join(widths)}.{warned}"
 
 
 def _with_expected_bounds(schema, expected):

@@ -96,6 +96,10 @@ class Package(NamedTuple):
         """The maximum of the model's and the sums' proven delta at epsilon >= 0, rounded up."""
         return max(self.model.delta_at(epsilon), _delta(self.noise, epsilon))
 
+    def costs(self) -> dict[str, tuple[Fraction, Fraction]]:
+        """Those of the model's parts. The sums are of other rows, and cost no more."""
+        return self.model.costs()
+
     def guarantee(self) -> Guarantee:
         """The guarantee of the model and the sums, for all n rows."""
         own = self.model.guarantee()

@@ -260,7 +260,7 @@ def _made(request, book, plan, data, header, maker):
         raise Refused(OTHER_COUNT)
     if request.person is None and len(lines) != request.rows:
         raise Refused(OTHER_COUNT)
-    begun = book.begin(request, data, maker)
+    begun = book.begin(request, data, maker, plan.costs())
     try:
         found = _bounds(request, book, plan, lines, begun.key)
         schema = request._replace(schema=bounds.settled(request.schema, found)).read_as()

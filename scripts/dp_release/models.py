@@ -126,6 +126,10 @@ class Plan(NamedTuple):
         """The function `described`."""
         return described(release)
 
+    def costs(self) -> dict[str, tuple[Fraction, Fraction]]:
+        """As `norm_models.Plan.costs`: none, because all parts are one Gaussian release."""
+        return {}
+
     def guarantee(self) -> Guarantee:
         """The replace-one guarantee, with profile and reason.
 

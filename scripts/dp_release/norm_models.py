@@ -12,6 +12,7 @@ tables has the narrower intervals (`table`).
 
 import math
 from collections.abc import Callable
+from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
@@ -189,6 +190,37 @@ class Plan(NamedTuple):
         delta = delta * (1 + models.SLACK) + lattice.failure(epsilon, self.variation)
         return lattice.above(min(delta, Fraction(1)))
 
+    def costs(self) -> dict[str, tuple[Fraction, Fraction]]:
+        """Part -> the epsilon and delta that it adds to what the parts before it cost together.
+
+        They add up to the release's, exactly. Pure parts cost what is paid for them. The delta is that of
+        the first part that needs one: parts are composed exactly, so later ones add less than they would
+        cost alone. The weights' cost is that of the tilt and of their noise.
+        """
+        whole = Fraction(str(self.epsilon)), Fraction(str(self.delta))
+        names, costs, before = list(self.noises), {}, (Fraction(0), Fraction(0))
+        for k, part in enumerate(names):
+            until = self._replace(noises={name: self.noises[name] for name in names[: k + 1]})
+            after = until._cost() if k + 1 < len(names) else whole
+            after = max(after[0], before[0]), after[1]
+            costs[part] = after[0] - before[0], after[1] - before[1]
+            before = after
+        return costs
+
+    def _cost(self):
+        """(epsilon, delta) of these parts together, with a delta of 0 or the release's. Rounded up."""
+        if "weights" not in self.noises:
+            return _decimals(self.paid), Fraction(0)
+        if self.tilt.noise.law != "l2" and not self.gaussian:
+            return min(_decimals(self.certain), Fraction(str(self.epsilon))), Fraction(0)
+        low, high = Fraction(0), Fraction(str(self.epsilon))
+        while high - low > high / 10**4:
+            middle = (low + high) / 2
+            low, high = (
+                (low, middle) if self.delta_at(float(middle)) <= self.delta else (middle, high)
+            )
+        return min(_decimals(high), Fraction(str(self.epsilon))), Fraction(str(self.delta))
+
     def guarantee(self) -> Guarantee:
         """The replace-one guarantee. A delta of 0 is up to `variation`, as the reason says."""
         problem, noise = self.problem, self.tilt.noise
@@ -271,6 +303,12 @@ class Plan(NamedTuple):
         variances = np.zeros((which.d, which.d))
         variances[which.i, which.j] = variances[which.j, which.i] = found
         return norm_tables.scaled(variances)
+
+
+def _decimals(epsilon):
+    """A positive number, rounded up to nine digits."""
+    exact = Context(prec=60).divide(Decimal(epsilon.numerator), Decimal(epsilon.denominator))
+    return Fraction(Context(prec=9, rounding=ROUND_CEILING).create_decimal(exact))
 
 
 def _named(body):
@@ -638,14 +676,16 @@ def predicted(plan: Plan) -> float:
 
     Columns are independent, numbers have a sixth of the bounds' distance as standard deviation, levels are
     equally frequent, and all directions have the same effect on the scores. The known Hessian is not
-    floored, so a share that leaves it unresolved has wide intervals.
+    floored, so a share that leaves it unresolved has wide intervals. The bound on what the correction of
+    the ridge's bias lacks does not count, as no class is rare here.
     """
     body = plan.body
     mean, size = TYPICAL[plan.problem.loss.name]
     M, basis = contrasts.design(body, float(plan.u)), contrasts.span(body)
     values, vectors = np.linalg.eigh(basis.T @ M @ basis)
     weights = size * basis @ (vectors / np.sqrt(values)) @ np.full(len(values), len(values) ** -0.5)
-    made = plan.linearised(weights, mean * M, plan.noise_of(statistics.HESSIAN), floor=0.0)
+    own = plan.noise_of(statistics.HESSIAN)
+    made = plan.linearised(weights, mean * M, own, floor=0.0, bounded=False)
     T = contrasts.table_map(body)
     if not len(T):
         T = basis.T
@@ -677,11 +717,30 @@ def with_offset(made: Callable[[bool], Plan], offset: str) -> Plan:
         paid = made(True)
     except Refused:
         return plain
+    return paid if costs_little(paid, plain) else plain
+
+
+def costs_little(paid: Plan, plain: Plan) -> bool:
+    """Whether the public rule pays for a class rate. plain: the plan without it."""
     if statistics.HESSIAN in plain.noises:
-        little = predicted(paid) <= WIDER * predicted(plain)
+        return predicted(paid) <= WIDER * predicted(plain)
+    return noise_loss(paid) <= DEARER + noise_loss(plain)
+
+
+def warning(paid: Plan, plain: Plan) -> str:
+    """What a class rate is predicted to cost, if the public rule would not pay for it; otherwise empty."""
+    if costs_little(paid, plain):
+        return ""
+    if statistics.HESSIAN in plain.noises:
+        ratio = predicted(paid) / predicted(plain)
+        what, most = f"make intervals {ratio:.3g} times as wide", f"{WIDER:g} times"
     else:
-        little = noise_loss(paid) <= DEARER + noise_loss(plain)
-    return paid if little else plain
+        more = noise_loss(paid) - noise_loss(plain)
+        what, most = f"raise the log loss of predictions by {more:.2g}", f"{DEARER:g}"
+    return (
+        f"`offset: paid` is predicted to {what} where no class is rare; the rule pays up to {most}. "
+        f"State it only if a class is known to be rare"
+    )
 
 
 class Choice(NamedTuple):

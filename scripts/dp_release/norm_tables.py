@@ -11,6 +11,15 @@ If log l'' changes by x on the way to the estimate, the Hessian there makes it e
 differs by about x times `added`. So `linearised` adds to the covariance the square of `added` times the
 mean of x^2, which is `logistic_change`. (With an offset, `added` is small.)
 
+This x is of first order, too, and the slope of log l'' is that at the released weights. On the whole way,
+the Hessian is at least e^-x times the released one, so its mean is at least (1 - e^-x)/x times it. Hence
+scores change by z <= a x/(1 - e^-x), where a is their change by `added`. And log l'' has a slope of at most
+1, which itself changes by at most 1/2: so x <= min(z, s z + z^2/4) if it is s at the released weights. The
+least z with equality is a bound, `grown`, and the bias that `added` lacks is at most z/a - 1 times `added`.
+This holds with the largest changes of any row; `lacking` takes roots of mean squares in their place, and
+besides the change x to first order, which counts the noise, with the slope 1. Where this is more than the
+term above, it is added instead, and where there is no such z, there is no interval.
+
 THE TAILS. A coefficient's error is about normal but for the tilt's part a.b/n. Rather than with normal
 quantiles, intervals are made with those of a normal law with the random variance (1 - q) + q V, where q is
 the tilt's part of the variance, V ~ Gamma(3/k, k/3) has the mean 1, and k is the excess kurtosis of a.b
@@ -167,6 +176,34 @@ def unselected_share(size: float, least: float) -> float:
     return max(kept, FLOOR) / size
 
 
+def grown(change: float, slope: float) -> float:
+    """The bound on a change of scores over the change to first order; infinite if there is none.
+
+    slope: of log l'', at most 1. See the module docstring.
+    """
+    if change < 1e-8:
+        return 1.0
+    if slope >= 1:
+        return -math.log1p(-change) / change if change < 1 else math.inf
+    z = change
+    for _ in range(200):  # from below, so towards the least one
+        x = min(z, slope * z + z * z / 4)  # a power would raise an error beyond 1e154
+        before, z = z, change * x / -math.expm1(-x)
+        if z <= before * (1 + 1e-9):
+            return z / change
+    return math.inf
+
+
+def lacking(moved: float, along: float, slope: float) -> float:
+    """Mean square of the bias that a first-order correction lacks, over the square of the correction.
+
+    moved: the mean square change of log l''. along: that of scores by the correction alone. slope: of log
+    l''. It is infinite if there is no interval (see the module docstring).
+    """
+    most = max(grown(math.sqrt(moved), 1.0), grown(math.sqrt(along), slope))
+    return max(moved, (most - 1) ** 2)
+
+
 def linearised(
     weights: np.ndarray,
     hessian: np.ndarray,
@@ -179,12 +216,14 @@ def linearised(
     scores: np.ndarray | None = None,
     level: float | None = None,
     floor: float = FLOOR,
+    bounded: bool = True,
 ) -> Described:
     """`dp.inference.linearise` for noise that is not isotropic.
 
     weights (d,) and hessian (d, d): as released. output (d,): variances of the output noise. basis (d, k):
     `contrasts.span`. scores (d, d): the mean of l'^2 x x', None for the Hessian. level: a lower bound on
-    the mean of l'', for logistic loss; None for residuals. floor: of eigenvalues, in deviations.
+    the mean of l'', for logistic loss; None for residuals. floor: of eigenvalues, in deviations. bounded:
+    whether `lacking` counts.
     """
     # Coordinates a with weights = basis @ W^(-1/2) a, so rows become W^(-1/2) basis' x.
     values, vectors = np.linalg.eigh(basis.T @ (entries.scales[:, None] ** 2 * basis))
@@ -208,8 +247,13 @@ def linearised(
     if level is not None:
         moved = float(logistic_change(H[None], U[None], np.array([level]))[0])
         covariance = covariance * (1 + min(CURVED * moved, 1.0))
-        covariance = covariance + np.outer(added, added) * min(moved, 1.0)
-        unresolved = unresolved if moved < 1 else covariance
+        share, known = min(moved, 1.0), moved < 1
+        if bounded and known:
+            along = max(float(added @ H @ added) / level, 0.0)
+            lacks = lacking(moved, along, math.sqrt(max(0.0, 1 - 4 * level)))
+            known, share = lacks < math.inf, min(lacks, 1e6)
+        covariance = covariance + np.outer(added, added) * share
+        unresolved = unresolved if known else covariance
     gains = to @ inverse @ to.T / n
     if level is not None:
         gains = gains * math.sqrt(1 + min(CURVED * moved, 1.0))

@@ -353,6 +353,19 @@ class Request(NamedTuple):
         """Why the public rule chooses its law, in a sentence; empty if the law is stated."""
         return self._choice(self.read_as(), self.training).why if self.law == RULE else ""
 
+    def warning(self) -> str:
+        """What a class rate costs, if the request insists on one that the public rule would not pay."""
+        if self.law == GAUSSIAN or self.options.get("offset") != norm_models.PAID:
+            return ""
+        options = self.options | {"offset": norm_models.NONE}
+        try:
+            paid = self.plan(self.training)
+            law = self.law if self.law != RULE else MIXED if paid.delta else PURE
+            plain = self._replace(law=law, options=options).plan(self.training)
+        except Refused:  # the release says so itself
+            return ""
+        return norm_models.warning(paid, plain)
+
     @property
     def training(self) -> int:
         """The number of rows that are learnt from. With `person`, people are held out with all rows."""

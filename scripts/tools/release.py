@@ -100,7 +100,8 @@ def look(arguments):
     said = making.preview(request, release.book, release.path, release.header)
     with release.book.locked() as account:
         spent = account.spent()
-    print(*said, *filter(None, [request.why()]), spent.beside(request), sep="\n")
+    warned = request.warning() and f"{request.warning()}."
+    print(*said, *filter(None, [request.why(), warned]), spent.beside(request), sep="\n")
 
 
 def check(arguments):

@@ -683,6 +683,33 @@ def test_a_small_trace_is_mostly_noise():
     assert norm_tables.unselected_share(3.01, 3.0) < 0.5
 
 
+@pytest.mark.parametrize("rate", [0.3, 0.02, 0.001])
+def test_the_ridges_bias_is_within_the_interval_as_long_as_there_is_one(rate):
+    """An intercept of many rows without noise: the exact minimiser is off by the ridge's bias alone."""
+    true, noise, seen = math.log(rate / (1 - rate)), Noise(-60, 2**41, Body(1)), []
+    for bias in (0.3, 0.6, 0.9, 1.2, 1.6, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 6.8):
+        w = true + bias * abs(true) / 7
+        p = 1 / (1 + math.exp(-w))
+        lam, curvature = (p - rate) / -w, p * (1 - p)
+        own = norm_tables.scaled(np.zeros((1, 1)))
+        about = np.array([w]), np.array([[curvature]]), 10**12, lam, noise, np.zeros(1), own
+        found = norm_tables.linearised(*about, np.eye(1), level=curvature)
+        seen.append(bool(found.answered[0]))
+        error = abs(true - found.weights[0])
+        assert error <= 1.96 * math.sqrt(found.covariance[0, 0]) or not seen[-1], bias
+    assert seen[:5] == [True] * 5 and (not seen[-1] or rate == 0.3)
+
+
+def test_the_bound_on_a_change_of_scores_is_never_an_error():
+    """It depends on released numbers alone, and any may come."""
+    for change, slope in itertools.product((0.0, 1e-9, 0.3, 1.0, 1.5, 1e3, 1e200), (0.0, 0.4, 1.0)):
+        found = norm_tables.grown(change, slope)
+        assert found >= 1 and (change < 1 or slope < 1 or found == math.inf)
+        assert norm_tables.lacking(0.1, change, slope) >= 0.1
+    assert norm_tables.grown(math.nan, 0.4) == math.inf == norm_tables.grown(1e200, 0.0)
+    assert norm_tables.grown(0.5, 0.2) < norm_tables.grown(0.5, 0.9) < norm_tables.grown(0.5, 1.0)
+
+
 def coverage(name, n, epsilon, law, releases):
     """Covered share of each coefficient's printed intervals, and how many were printed."""
     made = Rows(name)

@@ -89,6 +89,14 @@ def test_a_release_is_made_once_and_costs_what_it_says(made, law):
         spent = account.spent()
     delta = Fraction(1, 10**6) if law == "mixed" else 0
     assert (spent.epsilon, spent.delta) == (4, delta) == asked.cost
+    parts = spent.parts["first"]
+    assert tuple(map(sum, zip(*parts.values(), strict=True))) == asked.cost
+    assert all(epsilon > 0 for epsilon, _ in parts.values())
+    assert [part for part, (_, each) in parts.items() if each] == ["hessian"] * (law == "mixed")
+    said = spent.lines()[1 : len(parts) + 1]
+    assert [line.strip().partition(":")[0] for line in said] == list(json.loads(content)["parts"])
+    if law != "without":
+        assert said[0] == "    rate: epsilon 0.4, delta 0"
     document = json.loads(content)
     assert document["format"] == (files.LEVELS if law == "without" else files.OFFSET)
     assert (document["guarantee"]["epsilon"], document["guarantee"]["delta"]) == (4, float(delta))
@@ -217,6 +225,42 @@ def test_the_law_of_today_is_left_out_of_the_digest():
         )
     digests = {Request.parsed(values | {"law": law}).digest() for law in ("mixed", "rule")}
     assert len({*digests, asked.digest()}) == 3
+
+
+def test_a_book_without_parts_opens_as_before(tmp_path):
+    """A line of older code has the cost alone, as one of a release with Gaussian noise still has."""
+    asked = request("mixed")
+    account = book(tmp_path, {"epsilon": 9, "delta": 1e-5})
+    making.preview(asked, account, DATA)
+    with account.locked():
+        begun = account.begin(asked, DATA, making.made_by())
+        content = b"{}"
+        account.finish(asked, content)
+        spent = account.spent()
+    (line,) = (e for e in account._events if e["event"] == "begin")
+    assert "parts" not in line and spent.parts == {}
+    assert begun.spent["epsilon"] == 4 and spent.lines() == [
+        "first: epsilon 4, delta 1e-06, done",
+        "spent: epsilon 4 of 9, delta 1e-06 of 1e-05",
+        "previews: 1",
+    ]
+    assert making.make(asked, account, b"other rows") == content
+    gaussian = Request.parsed(VALUES | {"name": "second", "delta": 1e-6})
+    making.preview(gaussian, account, DATA)
+    making.make(gaussian, account, DATA)
+    with account.locked():
+        assert account.spent().parts == {}
+
+
+def test_parts_that_do_not_add_up_to_the_cost_are_not_spent(tmp_path):
+    asked = request("mixed")
+    account = book(tmp_path, {"epsilon": 9, "delta": 1e-5})
+    making.preview(asked, account, DATA)
+    parts = {"weights": (Fraction(3), Fraction(0)), "hessian": (Fraction(1), Fraction(0))}
+    with account.locked(), pytest.raises(RuntimeError, match="nothing was spent"):
+        account.begin(asked, DATA, making.made_by(), parts)
+    with account.locked():
+        assert account.spent().releases == []
 
 
 def test_a_finished_release_of_today_is_never_drawn_again(tmp_path, monkeypatch):

@@ -36,9 +36,12 @@ def changed():
 
 
 def loaded(configfile, names):
-    """Configuration, experiments and data sets. configfile: paths of the overlays, separated by spaces."""
+    """Configuration, experiments and data sets of a record, which has run.
+
+    configfile: paths of the overlays, separated by spaces.
+    """
     known = {*names} & sources.experiment_files().keys()
-    return load(*merged(configfile.split()), only=sources.concerned(known))
+    return load(*merged(configfile.split()), only=sources.concerned(known), runs=False)
 
 
 def variants(names, experiments):

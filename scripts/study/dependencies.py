@@ -9,12 +9,9 @@ the attribute that it takes, and the digests of the files that it executes, whic
 """
 
 import ast
-import atexit
-import contextlib
 import hashlib
 import inspect
 import json
-import os
 import sys
 from functools import cache
 from itertools import groupby
@@ -23,6 +20,7 @@ from pathlib import Path
 from dp.mechanisms import MECHANISMS
 from dp.registry import added_folder
 from study.configuration import kinds
+from study.kept import Kept
 
 ROOT = Path(__file__).resolve().parents[1]  # scripts/, which is on every job's sys.path
 
@@ -41,28 +39,7 @@ UNUSED = ("kind", "type_comment", "returns")
 UNREAD = ("__all__", "__version__")
 WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 # A cache of `_found`. A key is a digest of a file's text, this module and Python's version.
-KEPT = Path(__file__).parent / "__pycache__/digests.json"
-MOST = 5000  # maximum number of cache entries
-
-
-@cache
-def _kept():
-    try:
-        known = json.loads(KEPT.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        known = {}
-    atexit.register(_keep, known, len(known))
-    return known
-
-
-def _keep(known, before):
-    if len(known) == before:
-        return
-    draft = KEPT.with_suffix(f".{os.getpid()}")
-    with contextlib.suppress(OSError):  # this user may have no permission to write here
-        KEPT.parent.mkdir(exist_ok=True)
-        draft.write_text(json.dumps(dict([*known.items()][-MOST:])), encoding="utf-8")
-        draft.replace(KEPT)
+FOUND = Kept(Path(__file__).parent / "__pycache__/digests.json", most=5000)
 
 
 @cache
@@ -70,14 +47,14 @@ def _found(path):
     """A file's `imports` as in `canonical_code`, and the digest of its other `code`, "" if it has none."""
     text = path.read_text(encoding="utf-8")
     key = hashlib.sha256(f"{_version()}\0{text}".encode()).hexdigest()
-    if key not in _kept():
+    if key not in FOUND.values:
         try:
             code, imports = canonical_code(ast.parse(text, filename=str(path)))
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from None
         digested = "" if code == NO_CODE else hashlib.sha256(code.encode()).hexdigest()
-        _kept()[key] = {"code": digested, "imports": imports}
-    return _kept()[key]
+        FOUND.values[key] = {"code": digested, "imports": imports}
+    return FOUND.values[key]
 
 
 @cache

@@ -14,13 +14,16 @@ import pytest
 from configured import configured
 from dp.mechanisms import MECHANISMS
 from dp.seeds import generator
+from dp_privacy.errors import Refused
 from jobs.guarantees import Guarantees
 from study import arguments
 from study.configuration.cell import Cell
+from study.configuration.config import ConfigError
 from study.configuration.experiment import data_path
 from study.data import origins, readers
 from study.data.prepared import Prepared
 from study.jobs.files import read_json, write_json
+from study.kept import Kept
 
 # mechanism -> the noise parameter that its `reason` states, if it is not info["scale"]
 STATES = {
@@ -299,17 +302,43 @@ def test_facts_known_before_the_preparation_are_those_it_writes(folder):
     assert seen > 10
 
 
-def test_settings_are_checked_with_the_bounds_of_their_own_data(monkeypatch):
-    from study.configuration import experiment_checks
+def test_settings_are_checked_once_with_the_bounds_of_their_own_data(monkeypatch, tmp_path):
+    from study.configuration import accepted, experiment_checks
 
     _, experiments, datasets = configuration("default")
-    bounds, guarantee = set(), arguments.guarantee
+    bounds, asked, guarantee = set(), [], arguments.guarantee
 
     def ask(mechanism, meta, *rest, **cell):
         bounds.add((len(meta["columns"]), meta["bound"], meta["coordinate_bound"]))
+        asked.append(mechanism.name)
         return guarantee(mechanism, meta, *rest, **cell)
 
     monkeypatch.setattr(arguments, "check", ask)
-    monkeypatch.setattr(experiment_checks, "_ACCEPTED", set())
-    experiment_checks.check(experiments["patton"], ValueError, datasets)
+    monkeypatch.setattr(accepted, "KEPT", Kept(tmp_path / "accepted.json", most=500))
+    for _ in range(2):
+        experiment_checks.check(experiments["patton"], ValueError, datasets)
     assert bounds == {(31, float(np.hypot(np.sqrt(30), 1)), 1.0), (31, 1.0, None)}
+    assert 100 < len(asked) == len(accepted.KEPT.values)
+    # Other code may not accept the same settings.
+    monkeypatch.setattr(accepted, "digest", lambda *modules: "other")
+    experiment_checks.check(experiments["patton"], ValueError, datasets, runs=False)
+    assert len(asked) == len(accepted.KEPT.values)
+    experiment_checks.check(experiments["patton"], ValueError, datasets)
+    assert len(asked) == len(accepted.KEPT.values) > 200
+
+
+def test_settings_that_a_mechanism_refuses_are_refused_again(monkeypatch, tmp_path):
+    from study.configuration import accepted, experiment_checks
+
+    _, experiments, datasets = configuration("default")
+    monkeypatch.setattr(accepted, "KEPT", Kept(tmp_path / "accepted.json", most=500))
+    check = mock.Mock(side_effect=Refused("no"))
+    monkeypatch.setattr(arguments, "check", check)
+    for _ in range(2):
+        with pytest.raises(ConfigError, match="no"):
+            experiment_checks.check(
+                experiments["patton"], lambda _, text: ConfigError(text), datasets
+            )
+    # A record's settings ran once, and need no mechanism that accepts them now.
+    experiment_checks.check(experiments["patton"], ValueError, datasets, runs=False)
+    assert check.call_count == 2

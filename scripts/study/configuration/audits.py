@@ -1,6 +1,7 @@
 """Read and check the audit's configured attacks, before anything runs."""
 
 import math
+from functools import partial
 from typing import NamedTuple
 
 from dp.mechanisms import MECHANISMS
@@ -8,8 +9,11 @@ from dp_audit import pairs
 from dp_audit.audit import CONTROLS, check, find, suited
 from dp_privacy.errors import Refused
 from study import arguments, canonical, paths
+from study.configuration import accepted
 from study.configuration.audit_keys import AttackSettings, AuditSettings
+from study.configuration.code import modules_of
 from study.configuration.config import ConfigError, merge, read_yaml, validate
+from study.configuration.experiment_keys import Method
 from study.configuration.faults import nearest
 
 EXACT = ("objective_perturbation_cm08", "objective_perturbation", "output_perturbation")
@@ -117,11 +121,15 @@ def load(changes, experiments=None):
                 raise ConfigError(f"{key}: no pair {attack.pair!r}{near}")
             # If the audit is disabled, each attack is checked only by its own job.
             checked = values.enabled and arguments.can_check()
+            modules = ()
+            if name in MECHANISMS:
+                modules = modules_of(Method(mechanism=name, options=attack.options))
             for epsilon in attack.epsilons if checked else ():
+                asked = name, attack.pair, epsilon, attack.delta
+                ask = partial(check, find(name), *asked[1:], **attack.options)
                 try:
-                    check(
-                        *(find(name), attack.pair, epsilon, attack.delta),
-                        **attack.options,
+                    accepted.once(
+                        ask, (asked, attack.options), "study/configuration/audits.py", *modules
                     )
                 except (ValueError, TypeError) as error:
                     raise ConfigError(f"{key}: {error}") from None

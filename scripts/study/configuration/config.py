@@ -30,12 +30,13 @@ SHIPPED = paths.HOME / "config"
 RULES = paths.HOME / "workflow/rules"
 
 
-def load(config, files=(), other="--config", only=None):
+def load(config, files=(), other="--config", only=None, runs=True):
     """(config, experiments by name, data sets by name) from Snakemake's merged config.
 
     Missing keys get the shipped values, but a study that lists no experiments runs all its own. only: the
     experiments to read, as `sources.experiments` returns them; None for all. Error messages name the
-    merged file (`workflow.configfiles`) that has the key, or `other`.
+    merged file (`workflow.configfiles`) that has the key, or `other`. runs: whether the experiments may run
+    here, so that mechanisms must accept their settings.
     """
     # Read the files again, because Snakemake's merge hides duplicate keys.
     files, merged = {file: read_yaml(file) for file in files}, config
@@ -76,7 +77,7 @@ def load(config, files=(), other="--config", only=None):
         if name in taken:
             raise problem(path, "", f"the name {name!r} is taken by the workflow: rename the file")
         value, own, origin_of = configured[name]
-        experiments[name] = experiment(name, value, origin_of, datasets)
+        experiments[name] = experiment(name, value, origin_of, datasets, runs=runs)
         layers = [(in_file(f"{path}: sizes.{size}"), own[size]) for size in chosen if size in own]
         if config.settings.get(name):
 
@@ -92,9 +93,9 @@ def load(config, files=(), other="--config", only=None):
                 methods = methods if isinstance(methods, dict) else {}
                 gone |= {key for key, method in methods.items() if method is None}
             origin_of = _last(layers)
-            experiments[name] = experiment(name, value, origin_of, datasets, gone)
+            experiments[name] = experiment(name, value, origin_of, datasets, gone, runs)
             experiments[name].smaller = sizes.smaller(experiments[name], file)
-        read |= readings.derived(experiments[name], value, origin_of, datasets)
+        read |= readings.derived(experiments[name], value, origin_of, datasets, runs)
     return config, experiments | read, datasets
 
 

@@ -3,19 +3,23 @@
 Every function raises the error that `fail(key, text)` returns.
 """
 
+from functools import partial
+
 from dp import losses
 from dp.mechanisms import MECHANISMS
 from dp.rows import simulation_rows, smallest_training_fold
 from study import arguments, lambdas
-from study.configuration import kinds
+from study.configuration import accepted, kinds
+from study.configuration.code import modules_of
 from study.configuration.experiment import Experiment
 from study.data import origins, units
 
-_ACCEPTED: set[tuple] = set()  # settings that `_check_mechanisms` has accepted
 
+def check(experiment: Experiment, fail, datasets, runs=True):
+    """Raise unless all checks pass.
 
-def check(experiment: Experiment, fail, datasets):
-    """Raise unless all checks pass. datasets: name -> `DataSet`."""
+    datasets: name -> `DataSet`. runs: whether mechanisms must accept the settings.
+    """
     if experiment.subsets == "whole" and not experiment.folds:
         raise fail("subsets", "'whole' is for folds, not for simulations")
     divisions = experiment.divisions
@@ -34,7 +38,8 @@ def check(experiment: Experiment, fail, datasets):
     _check_sizes(experiment, fail, datasets)
     _check_entries(experiment, fail)
     _check_units(experiment, fail, datasets)
-    _check_mechanisms(experiment, fail, datasets)
+    if runs:
+        _check_mechanisms(experiment, fail, datasets)
     _check_public(experiment, fail, datasets)
 
 
@@ -153,18 +158,22 @@ def _check_mechanisms(experiment: Experiment, fail, datasets):
     known = {name: repr(fact) for name, fact in facts.items()}
     for cell in experiment.cells():
         method = experiment.methods[cell.method]
-        mechanism = MECHANISMS[method.mechanism]
         try:
-            meta, options, size = facts[cell.dataset], method.options, cell.train_size
+            meta, size = facts[cell.dataset], cell.train_size
             settings = {"epsilon": cell.epsilon, "delta": experiment.delta(cell.method, size)}
             lam = experiment.regularisation(method, cell.dataset, size, cell.epsilon)
-            key = (mechanism, repr(options), size, *settings.values(), lam, known[cell.dataset])
-            if key in _ACCEPTED:
-                continue
-            # A job will choose lambda.
-            lam = lambdas.Stated(1.0) if lam.file else lam  # type: ignore[call-arg]
-            lam, options = arguments.chosen(lam, mechanism, meta, size, options, **settings)
-            arguments.check(mechanism, meta, size, options, **settings, lam=lam)
-            _ACCEPTED.add(key)
+            asked = (method.mechanism, method.options, size, settings, lam, known[cell.dataset])
+            ask = partial(_ask, method, meta, size, lam, settings)
+            accepted.once(
+                ask, asked, "study/configuration/experiment_checks.py", *modules_of(method)
+            )
         except ValueError as error:
             raise fail(f"methods.{cell.method}", str(error)) from None
+
+
+def _ask(method, meta, size, lam, settings):
+    """Raise ValueError unless the mechanism accepts a cell's settings."""
+    mechanism = MECHANISMS[method.mechanism]
+    lam = lambdas.Stated(1.0) if lam.file else lam  # a job will choose lambda
+    lam, options = arguments.chosen(lam, mechanism, meta, size, method.options, **settings)
+    arguments.check(mechanism, meta, size, options, **settings, lam=lam)

@@ -20,10 +20,11 @@ WITHOUT = ("figures", "tables", "analyses", "defects", "readings", "together", "
 INSTEAD = ("datasets", "sweeps", "published", "claims")
 
 
-def derived(base, value, where, datasets):
+def derived(base, value, where, datasets, runs=True):
     """Name -> `Experiment` of every reading of an experiment, in configured order. Raises ConfigError.
 
-    base: the resolved experiment. value: its configuration with all overlays, not yet resolved.
+    base: the resolved experiment. value: its configuration with all overlays, not yet resolved. runs:
+    whether mechanisms must accept the settings.
     """
 
     def fail(key, text):
@@ -55,11 +56,11 @@ def derived(base, value, where, datasets):
         name = "__".join([base.name, *(label.replace(".", "_") for label in labels)])
         if name in readings:
             raise fail("readings", f"two of them would be called {name!r}")
-        readings[name] = _reading(name, base, value, labels, overlays, where, datasets)
+        readings[name] = _reading(name, base, value, labels, overlays, where, datasets, runs)
     return readings
 
 
-def _reading(name, base, value, labels, overlays, where, datasets):
+def _reading(name, base, value, labels, overlays, where, datasets, runs):
     chosen = [overlays[label] for label in labels]
     own = {key: item for key, item in value.items() if key not in WITHOUT}
     decides = [set(reading.decides) for _, reading in chosen if reading.decides]
@@ -98,7 +99,7 @@ def _reading(name, base, value, labels, overlays, where, datasets):
         return f"{where(['readings', *path])}: readings.{' and '.join(labels)}"
 
     own["title"] = f"{base.title}; read as {', '.join(labels)}"
-    resolved = resolve(name, own, where_read, datasets)
+    resolved = resolve(name, own, where_read, datasets, runs=runs)
     changed, shared = cells(base, resolved)
     return Reading(
         name,

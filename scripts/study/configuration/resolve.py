@@ -23,10 +23,11 @@ from study.configuration.validation import ConfigError, check_text_numbers, prob
 SELECTION = "private_selection"
 
 
-def experiment(name, value, where, datasets, without=()):
+def experiment(name, value, where, datasets, without=(), runs=True):
     """The validated and resolved `Experiment`. Raises ConfigError.
 
-    where: a function from a key's parts to the file's name. without: methods that an overlay removes.
+    where: a function from a key's parts to the file's name. without: methods that an overlay removes. runs:
+    whether mechanisms must accept the settings.
     """
     value = validate(value, ExperimentFile, where)
     scope = _Scope(value, where)
@@ -46,7 +47,7 @@ def experiment(name, value, where, datasets, without=()):
         scope.each(_entry, getattr(value, section), section, available, datasets)
     _tune(scope)
     resolved = Experiment(name, value.mapping())
-    experiment_checks.check(resolved, scope.fail, datasets)
+    experiment_checks.check(resolved, scope.fail, datasets, runs)
     _titles(scope, resolved, datasets)
     return resolved
 

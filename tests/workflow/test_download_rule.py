@@ -30,6 +30,7 @@ def project(tmp_path_factory):
     common = {"label": "answer", "positive": "yes", "bounds": {"age": [0, 100]}}
     more = {
         "survey": {"source": {"csv": "survey.csv", "delimiter": ";", "rows": 60}, **common},
+        "short": {"source": {"csv": "served/survey.csv", "delimiter": ";", "rows": 61}, **common},
         "own": {"source": {"csv": (served / "own.csv").as_uri(), "delimiter": ";"}, **common},
     }
     datasets.write_text(datasets.read_text() + yaml.safe_dump(more))
@@ -77,6 +78,17 @@ def test_without_a_file_its_experiments_say_so_and_the_others_run(project):
     said = [line for line in done.stderr.splitlines() if line.startswith("einarsson_data did not")]
     assert len(said) == 1 and "t10k-images-idx3-ubyte.gz" in said[0] and "DP_DATA_MIRROR" in said[0]
     assert (project / other).exists() and not (project / counts).exists()
+
+
+@pytest.mark.slow
+def test_any_other_failed_job_stops_a_run_with_downloads(project):
+    counts, other = "results/einarsson_data/analyses/class_counts.csv", "results/data/wdbc_ball.npz"
+    first, at_once = "results/data/short.npz", ("--prioritize", "results/data/short.npz")
+    done = snakemake(project, *at_once, "--", counts, first, other)
+    assert done.returncode == 1 and "has 60 rows, not the 61" in done.stderr
+    assert not (project / first).exists() and not (project / other).exists()
+    done = snakemake(project, *at_once, "--keep-going", "--", counts, first, other)
+    assert done.returncode == 1 and (project / other).exists()
 
 
 @pytest.mark.slow

@@ -252,9 +252,21 @@ def take_first_things_first():
 
 
 def go_on_without_files(jobs):
-    """Where files are downloaded, let a failed job stop only the jobs that need its output."""
-    if any(job.rule.name == "download" for job in jobs):
-        workflow.scheduler.keepgoing = True
+    """Let a failed download stop only the jobs that need its file. Any other failed job stops the run.
+
+    Snakemake can go on after failures (--keep-going), but does not distinguish them by their rules.
+    """
+    scheduler = workflow.scheduler
+    if scheduler.keepgoing or all(job.rule.name != "download" for job in jobs):
+        return
+    handle, scheduler.keepgoing = scheduler._handle_error, True
+
+    def handle_error(job, *further, **named):
+        handle(job, *further, **named)
+        if job in scheduler.failed and (job.is_group() or job.rule.name != "download"):
+            scheduler.keepgoing = False
+
+    scheduler._handle_error = handle_error
 
 
 def explain_downloads(dag):

@@ -14,6 +14,7 @@ COLUMNS = (
     *("rule", "experiment", "jobs", "cpu_seconds", "cpu_seconds_median", "cpu_seconds_max"),
     *("wall_seconds", "peak_mb"),
 )
+CELL = ("dataset", "method", "train_size")  # with epsilon, the columns that name a cell
 
 
 class Measured(NamedTuple):
@@ -54,26 +55,32 @@ def per_rule(jobs):
         )
 
 
-def needed(row):
+def seconds_of_cells(experiment):
+    """(data set, method, training size, epsilon) -> processor seconds of a cell's job, of timing.csv.
+
+    {} before an experiment has run.
+    """
+    timing = Path(paths.TIMING(experiment=experiment))
+    seconds = {}
+    for cell in read_csv(timing) if timing.exists() else ():
+        key = (*(cell[name] for name in CELL), float(cell["epsilon"]))
+        seconds[key] = seconds.get(key, 0.0) + float(cell["cpu_seconds"])
+    return seconds
+
+
+def needed(row, seconds):
     """How many more replicates, and processor hours, a printed number needs for a verdict of enough power.
 
-    "" if its power is enough or unknown. row: of results/verdicts/<source>.csv. The hours are those of its
-    cell in this run, so much longer.
+    "" if its power is enough or unknown. row: of results/verdicts/<source>.csv. seconds: of
+    `seconds_of_cells` for its experiment. The hours are those of its cell in this run, so much longer.
     """
     if not row.get("power") or float(row["power"]) >= ENOUGH:
         return ""
     said = f"power {100 * float(row['power']):.0f} %"
     if math.isinf(more := float(row["more"])):
         return f"{said}, whatever the number of replicates"
-    timing = Path(paths.TIMING(experiment=row["experiment"]))
-    keys = ("dataset", "method", "train_size")
-    cells = [
-        float(cell["cpu_seconds"])
-        for cell in (read_csv(timing) if timing.exists() else ())
-        if all(cell[key] == row[key] for key in keys)
-        and float(cell["epsilon"]) == float(row["epsilon"] or "inf")
-    ]
-    if not cells:
+    cell = (*(row[key] for key in CELL), float(row["epsilon"] or "inf"))
+    if cell not in seconds:
         return f"{said}, needs about {more:,.0f} more replicates"
-    hours = sum(cells) * more / float(row["replicates"]) / 3600
+    hours = seconds[cell] * more / float(row["replicates"]) / 3600
     return f"{said}, needs about {more:,.0f} more replicates, {hours:.2g} hours"

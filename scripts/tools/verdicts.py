@@ -107,6 +107,8 @@ def statements(rows, width):
 
 def numbers(rows):
     """A narrow table: where a number is printed, the method, the printed number, ours and the verdict."""
+    experiments = {row["experiment"] for row in rows}
+    seconds = {name: costs.seconds_of_cells(name) for name in experiments}
     cells = [("where", "method", "printed", "ours", "verdict")]
     for row in rows:
         ours = row["read_ours"] or row["ours"]
@@ -115,7 +117,7 @@ def numbers(rows):
         verdict = _verdict(row)
         if row["verdict"] == CALIBRATED:
             verdict += f", residual {float(ours) - float(row['stated']):+.3g}"
-        if needs := costs.needed(row):
+        if needs := costs.needed(row, seconds[row["experiment"]]):
             verdict += f"; {needs}"
         cells.append((where, said, dots.brief(row["stated"]), dots.brief(ours), verdict))
     widths = [max(len(line[k]) for line in cells) for k in range(4)]

@@ -47,6 +47,18 @@ def test_bounds_of_further_deltas_leave_the_row_as_it_is():
     assert alone == beside
 
 
+def test_fewer_releases_only_where_no_number_of_them_refutes_the_claim():
+    pure = Guarantee(1.0, 1.0, 0.0, REPLACE_ONE, "")
+
+    def taken(on_pair, **changes):
+        return attack.releases(200_000, on_pair, pure._replace(**changes))
+
+    assert taken(0.7) == taken(1.0) == attack.DECIDED and attack.releases(9, 0.7, pure) == 9
+    assert taken(1.1) == taken(math.nan) == 200_000
+    assert taken(0.7, claimed_epsilon=0.6) == taken(0.7, epsilon=math.nan) == 200_000
+    assert taken(0.7, profile=Gaussian(0.3)) == 200_000
+
+
 def test_a_row_has_the_proven_curve_and_the_audited_points():
     guarantee = Guarantee(1.0, 1.5, 1e-5, REPLACE_ONE, "", Gaussian(0.3))
     actual = attack.profiles(guarantee, [0.1] * len(attack.DELTAS))

@@ -65,7 +65,8 @@ class AuditSettings(Section):
     """Whether the audit fails if an attack or a replay finds more than a mechanism of the study claims. The
     ledger is still made."""
     trials: Trials
-    """Releases on each of a pair's two data sets. Half of them choose the test; the others are tested."""
+    """Releases on each of a pair's two data sets. Half of them choose the test; the others are tested. An
+    attack takes at most 50,000 if the exact loss on the pair shows that it cannot refute the claim."""
     confidence: Share
     """Probability with which all lower bounds for a mechanism hold together."""
     default: dict[str, Epsilons]

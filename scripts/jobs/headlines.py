@@ -25,9 +25,9 @@ def main():
     rows = read_csv(path) if path.exists() else []
     keeps = headlines.keeps(rows)
     holds = headlines.holds(arguments.sources)
-    forms, claimed = headlines.leaks()
+    leaking = headlines.leaks()
     titles = {name: data_name(name) for name in arguments.shown}
     style.save(pictures.keeps(keeps, titles), arguments.out_keeps)
     style.save(pictures.holds([entry[:2] for entry in holds]), arguments.out_holds)
-    style.save(pictures.leaks(forms), arguments.out_leaks)
-    write_json(arguments.out, headlines.numbers(keeps, holds, forms, claimed, arguments.shown))
+    style.save(pictures.leaks(leaking[0]), arguments.out_leaks)
+    write_json(arguments.out, headlines.numbers(keeps, holds, leaking, arguments.shown))

@@ -4,6 +4,7 @@ They are seen at 900 pixels and on phones, so each is narrow, with few words.
 """
 
 import math
+import re
 import textwrap
 
 import numpy as np
@@ -28,7 +29,8 @@ def keeps(rows, titles):
     """The percentage of what can be learnt that the best method keeps, per data set: rows x epsilon.
 
     rows: {dataset, size, epsilon, kept}. titles: data set -> its panel's title, in the panels' order. A
-    thick line encloses what keeps ENOUGH.
+    thick line encloses what keeps ENOUGH. What can be learnt is an estimate, so shares above 1 are shown
+    as 1.
     """
     panels = {name: [row for row in rows if row["dataset"] == name] for name in titles}
     panels = {name: own for name, own in panels.items() if own}
@@ -57,9 +59,12 @@ def _grid(axes, rows):
         np.ma.masked_invalid(kept), vmin=0, vmax=1, cmap="Blues", origin="lower", aspect="auto"
     )
     for (y, x), value in np.ndenumerate(kept):
-        if not math.isnan(value):
+        if math.isnan(value):
+            text = axes.text(x, y, "not tried", ha="center", va="center", fontsize=7)
+            text.set_path_effects([style.halo()])
+        else:
             colour = "white" if value > 0.6 else "black"
-            text = f"{100 * max(value, 0):.0f}"
+            text = f"{100 * min(max(value, 0), 1):.0f}"
             axes.text(x, y, text, ha="center", va="center", color=colour, fontsize=9)
             _border(axes, kept, y, x)
     axes.set_xticks(range(len(epsilons)), [f"{e:g}" for e in epsilons])
@@ -141,7 +146,7 @@ def leaks(forms):
     finite = [form["proven"] for form in shown if form["proven"] < math.inf]
     # At a tiny epsilon a proof may be far beyond all others: its bar is cut, with its number beside it.
     high = min(4 * max((*attacked, *finite), default=10), max(4 * max(attacked, default=1), FAR))
-    fig, axes = style.figure(WIDTH, 1.4 + 0.26 * len(shown))
+    fig, axes = style.figure(WIDTH, 1.4 + 0.3 * len(shown))
     for y, form in enumerate(reversed(shown)):
         colour = RELEASED if form["released"] else OTHERS
         cut = form["proven"] > high
@@ -157,7 +162,7 @@ def leaks(forms):
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}x")
     axes.set_yticks(
         range(len(shown)),
-        ["\n".join(textwrap.wrap(_short(form), 30)) for form in reversed(shown)],
+        ["\n".join(textwrap.wrap(_short(form), 34)) for form in reversed(shown)],
         fontsize=8,
     )
     axes.set_ylim(-0.6, len(shown) - 0.4)
@@ -178,5 +183,7 @@ def leaks(forms):
 
 
 def _short(form):
-    """A form's name without what its colour says, and without settings to which its verdict is confined."""
-    return form["name"].partition(" (only with")[0].removesuffix(", released program")
+    """A form's name. Of the settings to which its verdict is confined, only those that are words stay."""
+    name, _, settings = form["name"].rstrip(")").partition(" (only with ")
+    words = ", ".join(each for each in settings.split(", ") if not re.search(r"\d", each))
+    return f"{name} (only with {words})" if words else name

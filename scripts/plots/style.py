@@ -75,6 +75,22 @@ LOOKS = {
     "private_selection": ("private selection", "#332288", "D", "-"),
     "objective_perturbation_redberg": ("Redberg et al., as published", "#56B4E9", "s", "-"),
 }
+# Programs that authors released, by the mechanism that rewrites them: whose, or which version, and what.
+PROGRAMS = {
+    "adassp_released": "Wang 2018: AdaSSP's experiments",
+    "amp_released": "Iyengar et al. 2019: AMP",
+    "boosted_adassp_released": "Tang et al. 2024: boosted AdaSSP",
+    "cells_released": "BinAgg 0.1.0: linear regression",
+    "functional_centred_released": "diffprivlib 0.6.6: linear regression",
+    "functional_released": "diffprivlib 0.6.6: linear regression, no intercept",
+    "least_squares_released": "DPrivStats: dp_lm, private design",
+    "logit_with_errors_released": "dp-statsmodels: Logit",
+    "moments_in_fifths_released": "dp-statsmodels: OLS",
+    "newton_released": "Ganesh et al. 2023: damped Newton, a baseline",
+    "objective_unscaled_released": "diffprivlib 0.6.6: logistic regression",
+    "poisson_sgd_released": "Opacus: SGD with a target epsilon",
+    "tukey_em_released": "Amin et al. 2023: TukeyEM",
+}
 # A variant has its mechanism's colour and another marker and line. These have the same ones in every
 # figure: label -> colour, if it has its own, marker and line.
 VARIANTS = {
@@ -145,10 +161,7 @@ def name(mechanism):
     """A mechanism's displayed name."""
     if mechanism in LOOKS:
         return LOOKS[mechanism][0]
-    base = mechanism.removesuffix("_released")
-    if base == mechanism:
-        return mechanism.replace("_", " ")
-    return f"{name(base).partition(',')[0]}, released program"
+    return PROGRAMS.get(mechanism) or mechanism.replace("_", " ")
 
 
 def look(label, colour, marker="", line="-"):

@@ -141,8 +141,8 @@ def sentence(group):
         "how": f"{first['regime']}, {first['adjacency']}",
         "method": first["title"],
         "text": f"No other method is significantly better in {first['shared_not_beaten']} of {of} "
-        f"comparisons on {sets} data sets. It loses {percent(first['shared_regret'])} of what can be "
-        f"learnt without privacy{interval}"
+        f"comparisons on {sets} data sets. Against the best of each, it loses "
+        f"{percent(first['shared_regret'])} of what can be learnt without privacy{interval}"
         + (
             "."
             if least is first

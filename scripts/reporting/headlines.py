@@ -94,18 +94,19 @@ def outcome(row):
 
 
 def leaks():
-    """(forms that are less private than claimed, number of forms with a claim)."""
+    """(forms less private than claimed, number of forms with a claim, number of programs among these)."""
     path = Path(paths.LEDGER())
     groups = {}
     for attack in read_csv(path) if path.exists() else ():
         groups.setdefault(attack["mechanism"], []).append(attack)
-    cells, forms, claimed = ledger.proven_cells(), [], 0
+    cells, forms, claimed, programs = ledger.proven_cells(), [], 0, 0
     for name, group in groups.items():
         entry = ledger.entry(group, cells.get(name, []))
         claim = entry["marks"].get("claimed", 0)
         if not 0 < claim < math.inf:
             continue
-        claimed += 1
+        released = name.endswith(ledger.RELEASED)
+        claimed, programs = claimed + 1, programs + released
         if not entry["verdict"].startswith(ledger.WORSE):
             continue
         attacked = entry["marks"].get("attacked", 0) / claim
@@ -113,12 +114,12 @@ def leaks():
         forms.append(
             {
                 "name": entry["name"],
-                "released": name.endswith(ledger.RELEASED),
+                "released": released,
                 "proven": proven,
                 "attacked": attacked or None,
             }
         )
-    return forms, claimed
+    return forms, claimed, programs
 
 
 def use():
@@ -130,8 +131,9 @@ def use():
     ]
 
 
-def numbers(cells, sources, forms, claimed, shown):
-    """Every number of the sentences, as plain data."""
+def numbers(cells, sources, leaking, shown):
+    """Every number of the sentences, as plain data. leaking: of `leaks`."""
+    forms, claimed, programs = leaking
     return {
         "use": use(),
         "keeps": [row for row in cells if row["dataset"] in shown],
@@ -149,6 +151,7 @@ def numbers(cells, sources, forms, claimed, shown):
             "forms": claimed,
             "less_private": len(forms),
             "released": sum(form["released"] for form in forms),
+            "programs": programs,
         },
     }
 
@@ -180,7 +183,7 @@ def _keeps_said(numbers):
         f"{row['rows']:,} rows on at epsilon {row['epsilon']:g}" for row in own if row["rows"]
     ]
     never = [f"{row['epsilon']:g}" for row in own if not row["rows"]]
-    said = "What to use: percent of what can be learnt that the best method keeps. "
+    said = "What to use: percent of what can be learnt without privacy that the best method keeps. "
     said += f"On {own[0]['title']}, it"
     said += f" keeps 95 % (bordered) from {_listed(enough)}" if enough else ""
     said += ";" * bool(enough and never)
@@ -209,7 +212,8 @@ HELD = {
 def _leaks_said(leaks):
     return (
         f"What leaks: {leaks['less_private']} of {leaks['forms']} audited forms of methods are less "
-        f"private than claimed; {leaks['released']} of them are programs that authors released."
+        f"private than claimed. Among them are {leaks['released']} of {leaks['programs']} audited programs "
+        "that authors released."
     )
 
 

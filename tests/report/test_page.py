@@ -255,8 +255,8 @@ def test_a_ranking_compares_only_questions_of_several_data_sets_that_methods_sha
     sentence = answers.sentence(group)
     assert sentence["method"] == "Everywhere"
     assert sentence["text"].startswith(
-        "No other method is significantly better in 13 of 14 comparisons on 5 data sets. It loses "
-        "0.5\u00a0% of what can be learnt"
+        "No other method is significantly better in 13 of 14 comparisons on 5 data sets. Against the "
+        "best of each, it loses 0.5\u00a0% of what can be learnt"
     )
     group[0]["shared_regret"] = "0.07"
     assert "; Often loses 6.0\u00a0%." in answers.sentence(group)["text"]

@@ -120,7 +120,7 @@ NUMBERS = {
         },
         {"source": "B", "results": {"not reproduced": {"run": 1, "recorded": 0}}},
     ],
-    "leaks": {"forms": 50, "less_private": 12, "released": 7},
+    "leaks": {"forms": 50, "less_private": 12, "released": 7, "programs": 9},
 }  # fmt: skip
 
 
@@ -132,17 +132,17 @@ def test_sentences_say_the_numbers():
     assert (
         "of 8 results of 2 sources, 3 hold as stated, 1 do not hold and 4 are open" in said["holds"]
     )
-    assert "12 of 50" in said["leaks"] and "; 7 of them" in said["leaks"]
+    assert "12 of 50" in said["leaks"] and "Among them are 7 of 9" in said["leaks"]
 
 
 def test_pictures_show_every_number():
     cells = [
         {"dataset": "a", "size": size, "epsilon": e, "kept": kept}
-        for size, e, kept in ((400, 0.1, 0.0), (400, 1.0, 0.7), (4000, 1.0, 0.96))
+        for size, e, kept in ((400, 0.1, 0.0), (400, 1.0, 0.7), (4000, 1.0, 1.48))
     ]
     figure = pictures.keeps(cells, {"a": "A survey", "absent": "nothing"})
     (axes,) = (each for each in figure.axes if each.get_visible())
-    assert {text.get_text() for text in axes.texts} == {"0", "70", "96"}
+    assert {text.get_text() for text in axes.texts} == {"0", "70", "100", "not tried"}
     assert len(axes.lines) == 4  # the border of the one cell that keeps 95 %
     plt.close(figure)
 
@@ -163,6 +163,13 @@ def test_pictures_show_every_number():
     assert sorted(float(line.get_xdata()[0]) for line in axes.lines) == [2.0, 30.0]
     assert [text.get_text() for text in axes.texts] == ["no bound"]
     plt.close(figure)
+    settings = "only with bound: 1.0, lam: 0.1"
+    for name, short in (
+        (f"a ({settings})", "a"),
+        (f"a ({settings}, records: private)", "a (only with records: private)"),
+        ("a", "a"),
+    ):
+        assert pictures._short({"name": name}) == short
     for empty in (pictures.keeps([], {}), pictures.holds([]), pictures.leaks([])):
         plt.close(empty)
 

@@ -9,7 +9,10 @@ from scipy.stats import t
 
 from analyses.released_code import released_code
 from configured import entry
+from dp.mechanisms import MECHANISMS
+from plots import style
 from plots.noise_needed import released_code as figure
+from reporting.ledger import RELEASED
 from study.configuration import config
 from tables.medians import medians
 from tables.released_code import SHOWN
@@ -67,6 +70,15 @@ def test_the_figure_has_columns_of_claims_and_of_what_is_found_in_repaired_forms
     low, _ = axes.get_xlim()
     marks = [x for marks in axes.collections[1:] for x, _ in marks.get_offsets()]
     assert min(marks) >= low > 0
+
+
+def test_every_program_has_a_name_of_its_own():
+    options = config.load({"seed": 1, "experiments": ["released_code"]})[1]["released_code"]
+    programs = options.analyses["cases"].options["programs"].values()
+    named = {program["mechanism"] for program in programs}
+    assert named == style.PROGRAMS.keys() == {n for n in MECHANISMS if n.endswith(RELEASED)}
+    assert len(set(style.PROGRAMS.values())) == len(named)
+    assert style.name("amp_released") == "Iyengar et al. 2019: AMP"
 
 
 def test_medians_count_refusals_apart():

@@ -13,7 +13,7 @@ DATA = "results/data/cm08_separable.npz"
 
 
 def on(cluster, project):
-    project.environment = {"SLURM_CONF": str(cluster.conf), "DP_SLURM_STATUS": "squeue"}
+    project.environment = {"SLURM_CONF": str(cluster.conf)}
     return project
 
 

@@ -75,6 +75,22 @@ def test_an_unknown_profile_names_the_nearest():
     assert asked.no_profile(str(asked.paths.HOME / asked.PROFILES / "local")) == ""
 
 
+def test_the_profile_slurm_asks_squeue_without_an_accounting_database(monkeypatch, tmp_path):
+    from snakemake.profiles import ProfileConfigFileParser
+
+    monkeypatch.setattr(asked.sys, "argv", ["snakemake"])
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    profile = asked.paths.HOME / asked.PROFILES / "slurm/config.yaml"
+    for status, command in ((1, "squeue"), (0, None)):
+        sacct = tmp_path / "sacct"
+        sacct.write_text(f"#!/bin/sh\nexit {status}\n", encoding="utf-8")
+        sacct.chmod(0o755)
+        with profile.open(encoding="utf-8") as file:
+            settings = ProfileConfigFileParser().parse(file)
+        assert settings.get("slurm-status-command") == command
+        assert settings["executor"] == "slurm"
+
+
 def test_a_missing_scheduler_stops_a_run_with_its_profile(monkeypatch, tmp_path):
     def said(name, **changes):
         profile = str(asked.paths.HOME / asked.PROFILES / name)

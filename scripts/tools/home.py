@@ -6,6 +6,7 @@ A tool must import this module first, because other modules read the working fol
 import argparse
 import importlib.util
 import os
+import select
 import sys
 from pathlib import Path
 
@@ -15,6 +16,20 @@ if importlib.util.find_spec("pydantic") is None:
         "(`. .venv/bin/activate`; `sh envs/setup.sh` makes it)"
     )
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+
+
+def _report(kind, error, trace):
+    """Report an error, but not that the reader of the output, such as `head`, has closed its pipe."""
+    output = select.poll()
+    output.register(sys.stdout, 0)
+    if kind is BrokenPipeError and output.poll(0):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is still buffered
+    else:
+        sys.__excepthook__(kind, error, trace)
+
+
+sys.excepthook = _report
 
 START = Path.cwd()  # relative paths in the arguments are relative to this folder
 

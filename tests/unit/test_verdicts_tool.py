@@ -23,6 +23,15 @@ def test_a_source_has_three_names():
     assert {verdicts.key_of(name) for name in (KEY, "CM08", "cm08", "cm08_regularisation")} == {KEY}
 
 
+def test_a_reader_that_closes_its_pipe_gets_no_traceback():
+    command = [sys.executable, "scripts/tools/verdicts.py", "e18"]
+    with subprocess.Popen(command, cwd=ROOT, stdout=-1, stderr=-1, text=True) as process:
+        assert process.stdout.readline().startswith("Einarsson 2018")
+        process.stdout.close()
+        assert process.stderr.read() == ""
+    assert process.returncode == 1
+
+
 def test_a_run_is_shown_and_a_record_where_it_leaves_a_line_open(tmp_path, monkeypatch):
     monkeypatch.setenv(paths.VARIABLE, str(tmp_path))
     number = {"comparison": "t", "dataset": "", "train_size": "", "epsilon": "", "read_ours": ""}

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import textwrap
 import tomllib
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,20 @@ def test_dependencies_are_those_of_the_environment():
     for extra in ("accounting", "learn", "vectors", "workflow"):
         needed |= {Requirement(each).name for each in EXTRAS[extra]}
     assert needed - {NAME} == workflow
+
+
+def test_the_install_line_has_what_the_examples_below_it_import():
+    text = (ROOT / "scripts/dp_release/README.md").read_text(encoding="utf-8")
+    ((extras, others),) = re.findall(
+        r'^    pip install "\.\[([\w,]+)\]" ([\w ]+?) *#', text, re.MULTILINE
+    )
+    lines = PROJECT["project"]["dependencies"] + [r for x in extras.split(",") for r in EXTRAS[x]]
+    installed = {Requirement(line).name for line in lines} | {*others.split()}
+    programs = "\n".join(re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
+    imported = set(re.findall(r"^(?:import|from) (\w+)", programs, re.MULTILINE)) - {*PACKAGES}
+    distributions = packages_distributions()
+    others = imported - sys.stdlib_module_names
+    assert "pandas" in others and {distributions[name][0] for name in others} <= installed
 
 
 def test_the_catalogue_finds_the_workflow():

@@ -18,7 +18,6 @@ if importlib.util.find_spec("pydantic") is None:
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 
-
 def _report(kind, error, trace):
     """Report an error, but not that the reader of the output, such as `head`, has closed its pipe."""
     output = select.poll()

@@ -1,8 +1,12 @@
+import subprocess
+import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
+from project import ROOT
 from study.jobs import alive
 
 
@@ -48,3 +52,27 @@ def test_a_run_leaves_a_sign_until_it_ends(signs):
         alive.end()
     assert not list(signs.iterdir())
     alive._ended.clear()
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="processes are read from /proc")
+def test_a_program_that_waits_for_a_run_is_no_further_run(tmp_path):
+    waits = ("sh", "-c", '"$@"; true', "snakemake")  # as `timeout 60 snakemake` does
+
+    program = tmp_path / "snakemake"
+    program.write_text(
+        "import sys\n"
+        f"sys.path.insert(0, {str(ROOT / 'scripts')!r})\n"
+        "from study.jobs import alive\n"
+        "print(alive.here(sys.argv[1]), flush=True)\n"
+        "sys.stdin.read()\n"
+    )
+    command = [*waits, sys.executable, str(program), str(tmp_path)]
+    pipes = {"stdin": -1, "stdout": -1, "text": True, "cwd": tmp_path}
+    with subprocess.Popen(command, **pipes) as first:
+        assert first.stdout.readline() == "[]\n"
+        with subprocess.Popen(command, **pipes) as second:
+            assert second.stdout.readline() == f"[{first.pid}]\n"
+            assert alive.here(tmp_path) == sorted((first.pid, second.pid))
+            second.communicate()
+        first.communicate()
+    assert alive.here(tmp_path) == []

@@ -76,8 +76,7 @@ def final_files():
 
 def live_runs():
     """Other Snakemake processes in this folder on this machine, in words."""
-    numbers = (number for number in alive.here(Path.cwd()) if number != os.getpid())
-    return [f"process {number} of this machine" for number in numbers]
+    return [f"process {number} of this machine" for number in alive.here(Path.cwd())]
 
 
 def locked_by(runs):

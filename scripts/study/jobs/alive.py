@@ -37,8 +37,12 @@ def _sign():
 
 
 def here(folder):
-    """Ids of this machine's Snakemake processes in a folder, except those that run a single job."""
-    processes = []
+    """Ids of this machine's other Snakemake runs in a folder, except those of a single job.
+
+    A program that waits for Snakemake, such as `timeout`, has Snakemake among its words, too. So each run
+    counts once, and what started this process does not count.
+    """
+    processes = {}  # id -> that of the process that started it
     for process in Path("/proc").glob("[0-9]*"):
         try:
             if (process / "cwd").readlink() != Path(folder):
@@ -47,8 +51,21 @@ def here(folder):
         except OSError:  # the process has ended, or belongs to another user
             continue
         if "snakemake" in {Path(word).name for word in argv[:4]} and "--mode" not in argv:
-            processes.append(int(process.name))
-    return sorted(processes)
+            processes[int(process.name)] = _parent(process.name)
+    own = os.getpid()
+    while own:
+        processes.pop(own, None)
+        own = _parent(own)
+    return sorted(number for number, parent in processes.items() if parent not in processes)
+
+
+def _parent(process):
+    """The id of the process that started a process; 0 if there is none, or no /proc."""
+    try:
+        status = Path(f"/proc/{process}/status").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return 0
+    return int(status.partition("\nPPid:")[2].split(maxsplit=1)[0])
 
 
 def elsewhere(say=lambda text: None):

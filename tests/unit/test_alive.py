@@ -58,7 +58,7 @@ def test_a_run_leaves_a_sign_until_it_ends(signs):
 def test_a_program_that_waits_for_a_run_is_no_further_run(tmp_path):
     waits = ("sh", "-c", '"$@"; true', "snakemake")  # as `timeout 60 snakemake` does
 
-    program, scripts = tmp_path / "snakemake", str(ROOT / "scripts")
+    program = tmp_path / "snakemake"
     program.write_text(
         "import sys\n"
         f"sys.path.insert(0, {str(ROOT / 'scripts')!r})\n"

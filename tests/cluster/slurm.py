@@ -61,9 +61,9 @@ class Slurm:
         return done.stdout
 
     def queue(self):
-        """(job id, array's job id, state, folder) of every job that Slurm remembers."""
-        lines = self.run("squeue", "-h", "-r", "-t", "all", "-o", "%A %F %T %Z").splitlines()
-        return [tuple(line.split(" ", 3)) for line in lines]
+        """(job id, state, folder) of every job that Slurm remembers."""
+        lines = self.run("squeue", "-h", "-t", "all", "-o", "%A %T %Z").splitlines()
+        return [tuple(line.split(" ", 2)) for line in lines]
 
     def start(self):
         for folder in ("state", "munge", "log", *(f"spool/{node}" for node in NODES)):

@@ -113,7 +113,7 @@ def test_readings_together(experiments):
         ),
         (
             {"readings": {"labels": {"others": {"benign_one": {"labels": "two"}}}}},
-            "labels.benign_one: labels: 'two' is not known",
+            "labels.benign_one: labels: must be one of ",
         ),
         (
             {

@@ -73,14 +73,10 @@ def _sentence(fault, path, whole, classes):
     if kind == "kind" or kind.removesuffix("_type") in EXPECTED:
         return wrong_type(context.get("expected") or EXPECTED[kind.removesuffix("_type")], value)
     if kind == "words":
-        words = ", ".join(context["words"])
-        near = (
-            nearest(value, context["words"]) if get_close_matches(value, context["words"]) else ""
-        )
-        return f"must be {context['expected']}one of {words}, not {value!r}{near}"
+        return f"must be {context['expected']}{_one_of(context['words'], value)}"
     if kind == "literal_error":
         words = re.findall("'([^']*)'", context["expected"])
-        return f"{value!r} is not known{nearest(value, words)}"
+        return f"must be {_one_of(words, value)}"
     for sign, words in COMPARED.items():
         if sign in context:
             return f"must be {words} {context[sign]:g}, not {value}"
@@ -101,6 +97,12 @@ def nearest(name, valid):
         return f"; did you mean {near[0]!r}?"
     listed = textwrap.shorten(", ".join(map(str, valid)), LISTED, placeholder=" ..")
     return f" (valid: {listed})" if valid else ""
+
+
+def _one_of(words, value):
+    """All of a few words, of which the nearest may not be the one that is meant."""
+    near = nearest(value, words) if get_close_matches(str(value), words) else ""
+    return f"one of {', '.join(words)}, not {value!r}{near}"
 
 
 def key(path):

@@ -351,7 +351,10 @@ DATASETS = [
     ("{}", ": the key 'source' is missing"),
     ("{source: {cvs: a.csv}}", ".source: unknown key 'cvs'; did you mean 'csv'?"),
     ("{source: {rows: 3}}", ".source: needs exactly one of simulate, sklearn, csv, idx and sparse"),
-    ("{source: {simulate: seperable}}", ".source.simulate: must be one of separable, unseparable, "),
+    (
+        "{source: {simulate: seperable}}",
+        ".source.simulate: must be one of separable, unseparable, ",
+    ),
     (
         "{source: {simulate: separable, rows: 9, columns: 2}}",
         ".source: the key 'margin' is missing",

@@ -73,7 +73,8 @@ def released_code(experiment, spec, path):
     axes.set_xscale("log")
     axes.set_xlim(low, high)
     axes.set_ylim(-0.7, len(frame) - 0.3)
-    axes.set_yticks(rows, frame["case"])
+    attacks = frame["case"].str.partition(": ")[2]
+    axes.set_yticks(rows, frame["mechanism"].map(style.name) + ": " + attacks)
     axes.tick_params(axis="y", length=0, pad=30)  # beside the column of claims
     columns = (
         (-0.01, "claimed", "claimed", "right"),

@@ -65,8 +65,9 @@ def accuracy_panels(experiment, spec, frame):
     for axes in grid[:, 0]:
         axes.set_ylabel("test accuracy")
     _explain(fig, [axes for axes in grid.flat if axes.get_visible()], grid[-1])
+    style.heading(fig, spec.title)
     note = style.replicates(experiment, frame).replace("\n", " ")
-    fig.suptitle(f"{spec.title}\n{note}", fontsize="large", wrap=True)
+    fig.supxlabel(note, x=0.01, ha="left", fontsize="small")
     return fig
 
 

@@ -26,7 +26,7 @@ def page(card, gathered, experiments):
     return {
         "headline": {"claims": claims, "number": _headline_number(source, own)},
         "terms": terms(source, claims),
-        "failed": [*_failed_statements(rows), *_failed_numbers(source, numbers)],
+        "failed": [*_failed_statements(source, rows), *_failed_numbers(source, numbers)],
         "original": figures.get(source.headline_original or "", ""),
         "stated": stated,
         "unstated": unstated,
@@ -98,16 +98,17 @@ def terms(source, claims):
     return none
 
 
-def _failed_statements(rows):
+def _failed_statements(source, rows):
+    """Claims that fail, charges that are not shown, and defects that stand for printed numbers."""
+    of_numbers = {entry.id for entry in source.defects if entry.numbers}
+    prefixes = {"not reproduced": "", "not shown": "our charge is not shown: "}
     for row in rows:
-        if row["in_short"] == "not reproduced":
-            yield {"id": row["id"], "text": row["says"], "why": row["why"]}
-        elif row["in_short"] == "not shown":
-            yield {
-                "id": row["id"],
-                "text": f"our charge is not shown: {row['says']}",
-                "why": row["why"],
-            }
+        outcome = row["in_short"]
+        if outcome == "shown" and row["id"] in of_numbers:
+            yield {"id": row["id"], "text": f"printed: {row['says']}", "why": row["why"]}
+        elif outcome in prefixes:
+            text = prefixes[outcome] + row["says"]
+            yield {"id": row["id"], "text": text, "why": row["why"]}
 
 
 def _failed_numbers(source, numbers):

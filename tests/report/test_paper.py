@@ -64,7 +64,16 @@ def test_what_failed_and_what_is_not_checked_with_reasons():
         READ | {"id": "d-1", "in_short": "not shown"},
         READ | {"id": "c-3", "in_short": "not tested", "verdict": "not tested", "why": "no data"},
     ]
-    assert [row["id"] for row in paper._failed_statements(rows)] == ["c-2", "d-1"]
+    rows += [
+        READ | {"id": name, "in_short": "shown", "verdict": "shown"} for name in ("d-2", "d-3")
+    ]
+    defects = [
+        SimpleNamespace(id="d-2", numbers=["tables/t/a/0"]),
+        SimpleNamespace(id="d-3", numbers=None),
+    ]
+    source.defects = defects
+    failed = [row["id"] for row in paper._failed_statements(source, rows)]
+    assert failed == ["c-2", "d-1", "d-2"]
     assert [(row["id"], row["text"], row["why"]) for row in paper.unchecked(rows, numbers)] == [
         ("c-3", "s", "no data"),
         ("", "2 printed numbers", "this run has no train size: 470, 940"),

@@ -78,6 +78,7 @@ def listed(experiment: Experiment, source, comparisons):
         own = [Printed(spec, item, *values) for item, values in zip(items, printed, strict=True)]
         for number, value in enumerate(own):
             value.round_like(own)
+            value.together = len(own)
             baseline = _baseline(own, number, experiment)
             baseline_id = None if baseline is None else f"{name}/{baseline}"
             for spread in (False, True)[: 1 + (value.sd is not None)]:
@@ -131,7 +132,7 @@ def _alike(row, other):
 class Printed:
     """A printed value and its standard deviation (or None), in our units.
 
-    half, half_sd: half a unit of the last digit of each.
+    half, half_sd: half a unit of the last digit of each. together: how many numbers its table has.
     """
 
     def __init__(self, spec, item, value, sd):
@@ -141,6 +142,7 @@ class Printed:
         self.value, self.sd = self.to_ours(value), self.to_ours(sd) if sd is not None else None
         self.bounded = spec.quantity not in ("value", "setting")
         self.column = item["path"].rpartition("/")[2]
+        self.together = 1
 
     def round_like(self, others):
         """Assume that all numbers of a column have the same number of decimals: files drop trailing zeros.
@@ -247,6 +249,7 @@ def _compare(results, value, stand_ins):
         *(value.value, mean, interval, value.half, ABSOLUTE if value.bounded else 0.0),
         verdicts.margin(value.value, value.sd, share=value.bounded),
         *((error, error), limits),
+        wider=_wider(value, ours),
     )
     row = judgement | {
         "ours": mean,
@@ -302,7 +305,7 @@ def _bounded(row, value, mean):
 
 def _compare_spread(results, value, stand_ins):
     try:
-        _ours(results, value.spec, value.item)
+        ours = _ours(results, value.spec, value.item)
         predicted = _predict(results, value, (-math.inf, math.inf))
     except Missing as missing:
         return _undecided(results, value, stand_ins, missing)
@@ -313,6 +316,7 @@ def _compare_spread(results, value, stand_ins):
         *(value.sd, predicted.sd, predicted.sd_interval, value.half_sd, 0.0),
         verdicts.margin(value.sd, spread=True),
         [end * predicted.sd_error for end in predicted.sd_interval],
+        wider=_wider(value, ours),
     ) | {
         "ours": predicted.sd,
         "prediction_low": predicted.sd_interval[0],
@@ -323,14 +327,25 @@ def _compare_spread(results, value, stand_ins):
     return row
 
 
-def _judgement(published, ours, interval, half, absolute, margin, errors, limits=None):
+def _wider(value, ours):
+    return verdicts.joint(ours["replicates"], value.together) if ours["replicates"] > 1 else 1.0
+
+
+def _judgement(
+    published, ours, interval, half, absolute, margin, errors, limits=None, *, wider=1.0
+):
     """{distance, reason, half, holds, near} of a printed number.
 
     near: whether the printed number is within `margin` of our value or of the interval of a new run. If a
     non-private number is near, our model is taken to be the source's.
     """
     distance, reason = verdicts.distance(
-        *(published, ours, interval), half=half, absolute=absolute, errors=errors, limits=limits
+        *(published, ours, interval),
+        half=half,
+        absolute=absolute,
+        errors=errors,
+        limits=limits,
+        wider=wider,
     )
     holds = "yes" if verdicts.matches(distance) else "" if distance == verdicts.EDGE else "no"
     if holds == "yes" and verdicts.too_wide(interval, margin):
@@ -426,6 +441,9 @@ def _judge(row, readings, alike, why, best):
     if row["verdict"] == verdicts.UNDECIDED and (said := verdicts.elsewhere(answers, best)):
         row["reason"] += f"; {said}"
     if row["verdict"] in (verdicts.UNDECIDED, verdicts.TOO_WIDE):
+        still = [r for r in tried if r["holds"] == OPEN]
+        if row["holds"] == "no" and still:
+            row["reason"] += f"; as read, {still[0]['reading']}: {still[0]['reason']}"
         row["reason"] += said_power(row)
     if row["verdict"].startswith(f"{verdicts.REPRODUCED} if"):
         named = row["verdict"].removeprefix(f"{verdicts.REPRODUCED} if ")

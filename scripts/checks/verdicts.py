@@ -44,7 +44,8 @@ RULE = (
     (
         "at an end",
         "within 1.645 standard errors of an end of the interval, where another seed may put it inside or "
-        "outside",
+        "outside; or outside, but not of the wider interval that holds for all numbers of its table "
+        "together, because one number in twenty is outside by chance",
     ),
     ("close", "within 10 % of the printed number, or within 0.01"),
     ("off", "farther away"),
@@ -130,8 +131,26 @@ def prediction_interval(ours, replicates, limits=(-math.inf, math.inf)):
     return (max(limits[0], ours.mean - half), min(limits[1], ours.mean + half)), error
 
 
+def joint(replicates, numbers):
+    """How many times as wide an interval is that holds for this many numbers together (Bonferroni).
+
+    replicates: ours, at least two, from which Student's quantile follows.
+    """
+    from scipy.special import stdtrit  # takes 0.4 s to import
+
+    return float(stdtrit(replicates - 1, 1 - (1 - UPPER) / numbers)) / student(replicates)
+
+
 def distance(
-    published, ours, interval, *, half=0.0, absolute=ABSOLUTE, errors=(0.0, 0.0), limits=None
+    published,
+    ours,
+    interval,
+    *,
+    half=0.0,
+    absolute=ABSOLUTE,
+    errors=(0.0, 0.0),
+    limits=None,
+    wider=1.0,
 ):
     """(distance, reason): which of the distances above a printed value has from a computed one, and why.
 
@@ -141,6 +160,8 @@ def distance(
     errors: standard errors of the interval's ends; a number within `SURE` standard errors of an end is
     neither inside nor outside.
     limits: the range of the quantity; an interval that reaches a limit is unbounded there.
+    wider: of `joint`, for all numbers of the table. A number is outside only if it is outside of this wider
+    interval, too.
     """
     rounding = 1e-12
     gap = abs(ours - published)
@@ -162,6 +183,10 @@ def distance(
         if all(past <= rounding for past, _ in beyond):
             return INSIDE, f"within {spelt}"
         outside = f"outside {spelt}"
+        added = [(wider - 1) * abs(end - ours) for end in interval if low < end < high]
+        pairs = zip(beyond, added, strict=True)
+        if wider > 1 and all(past <= more + SURE * error for (past, error), more in pairs):
+            return EDGE, f"{outside}, but not of {wider:.3g} times its width, for its whole table"
     relative = f"differs by {gap:.3g}"
     if published:
         relative += f", {100 * gap / abs(published):.3g} %"

@@ -17,6 +17,7 @@ NAMES = {
     "train_size": "training rows",
     "error_mean": "test error",
     "error_sd_folds": "sd of the test error",
+    "error_width": "width of its 95 % interval",
     "lambda": r"$\lambda$",
     "epsilon": r"$\varepsilon$",
 }
@@ -37,7 +38,8 @@ def option_curve(experiment, spec, frame):
     """Columns of results.csv against an option, one curve per remaining combination, with 95 % intervals.
 
     options["along"]: the option on the x axis. If it is train_size, curves differ in the varied options.
-    options["columns"]: the columns, one panel each; NAME_mean has the interval [NAME_low, NAME_high].
+    options["columns"]: the columns, one panel each; NAME_mean has the interval [NAME_low, NAME_high],
+    whose width is error_width.
     options["rows"]: a column that has one row of panels per value.
     options["none"]: the displayed name of the option's value null.
 
@@ -45,6 +47,7 @@ def option_curve(experiment, spec, frame):
     """
     options = spec.options
     along, rows, columns = options["along"], options["rows"], options["columns"]
+    frame = frame.assign(error_width=frame["error_high"] - frame["error_low"])
     numeric = [name for name in frame if frame[name].dtype.kind in "if"]
     for name in columns:
         if name not in numeric:

@@ -17,6 +17,7 @@ from reporting import (
     headlines,
     ledger,
     packing,
+    paper,
     readings,
     road,
     sources,
@@ -76,6 +77,8 @@ def render(gathered, seed, shows, stale=None, outdated=()):
     jobs = costs.measured()
     experiments = [_experiment(part, jobs) for part in gathered]
     cards = sources.cards(gathered, experiments, stale)
+    for card in (card for card in cards if card["open"]):
+        card["paper"] = paper.page(card, gathered, experiments)
     smaller = [part.experiment.name for part in gathered if part.smaller]
     recommended = answers.answers(smaller, outdated)
     if recommended:

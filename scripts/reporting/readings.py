@@ -39,7 +39,7 @@ def once(rows):
 
 
 def shown(experiment):
-    """{open: settings left open, kinds: `KINDS`, joint: how many entries hold under each reading, best}.
+    """{kinds: `KINDS`, joint: how many entries hold under each reading, best}.
 
     best: a sentence on the best single reading.
 
@@ -48,12 +48,8 @@ def shown(experiment):
     path = Path(paths.READINGS(experiment=experiment.folder))
     if not path.exists():
         return None
-    rows, sections = read_csv(path), experiment.readings
+    rows = read_csv(path)
     return {
-        "open": [
-            (name.replace("_", " "), entry.open, entry.main.replace("_", " "))
-            for name, entry in sections.items()
-        ],
         "kinds": KINDS,
         "joint": joint(rows),
         "best": best(rows),

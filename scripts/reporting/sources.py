@@ -78,6 +78,7 @@ def cards(gathered, experiments, stale=None):
                 "key": source.key,
                 "short": source.short,
                 "cited": source.cited or key.replace("_", " "),
+                "link": source.link,
                 "experiments": [(shown["name"], shown["title"]) for _, shown in own],
                 "open": bool(own),
                 "recorded": recorded,

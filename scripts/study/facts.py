@@ -11,6 +11,8 @@ from study.configuration.source_keys import Document
 
 # Keys that say how a claim or defect is decided, not what the source states.
 DECIDES = ("not_tested", "given", "again", "trivia", "checks")
+# Keys of what the report shows first, which decide nothing.
+SHOWS = ("link", "program", "headline_original", "headline_claims", "headline_number")
 
 
 class Source(Document):
@@ -30,7 +32,8 @@ class Source(Document):
         return here
 
     def facts(self):
-        facts = {k: v for k, v in self.plain().items() if k not in ("readings", "together")}
+        left_out = (*SHOWS, "readings", "together")
+        facts = {k: v for k, v in self.plain().items() if k not in left_out}
         for section in ("claims", "defects"):
             facts[section] = [
                 {k: v for k, v in entry.items() if k not in ("experiment", "shown_in", *DECIDES)}

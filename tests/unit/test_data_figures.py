@@ -2,9 +2,10 @@ import json
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from configured import entry
+from configured import configured, entry
 from sources.einarsson_2018 import figures, tables
 from sources.einarsson_2018.analyses import class_counts, explained_variance, first_components
 from study.configuration.data_set_keys import DataSet, Rows
@@ -141,3 +142,20 @@ def test_boxes_are_quartiles_of_weights_and_noise(tmp_path):
                 np.testing.assert_allclose([edges.min(), edges.max()], quartiles)
         assert top.get_title("left") == f"{arrays['sizes'][k]} training rows"
         assert [t.get_text() for t in bottom.get_xticklabels()] == ["0.1", "10", "weights"]
+
+
+def test_discarded_features_are_bars_beside_the_printed_numbers():
+    experiment = configured()[1]["einarsson_lasso"]
+    spec = experiment.figures["figure_4_11"]
+    rows = [
+        {"method": method, "dataset": "mnist_4_9_pixels", "train_size": size, "discarded": count}
+        for method, counts in {"pixels_distributed": (160, 172), "pca_distributed": (0, 2)}.items()
+        for size in (20, 11791)
+        for count in counts
+    ]
+    fig = figures.discarded_features(experiment, spec, pd.DataFrame(rows))
+    (axes,) = fig.axes
+    assert sorted(bar.get_height() for bar in axes.patches) == [1, 1, 166, 166]
+    printed = {line.get_ydata()[0] for line in axes.lines if line.get_linestyle() == ":"}
+    assert printed == {0, 166}
+    assert [tick.get_text() for tick in axes.get_xticklabels()] == ["20", "11,791"]

@@ -101,7 +101,7 @@ def test_readings_together(experiments):
     ("changes", "problem"),
     [
         ({"together": [["penalty.summed", "labels.none"]]}, "together: .*no reading 'labels.none'"),
-        ({"divisions": 5}, "divisions: v20_separable is 5 data sets from one"),
+        ({"divisions": 25}, "divisions: v20_separable is 25 data sets from one"),
         ({"readings": {"penalty": {"main": "summed"}}}, "has the main value 'summed' too"),
         ({"readings": {"penalty": {"decides": ["v20-99"]}}}, "no comparison or claim 'v20-99'"),
         (

@@ -303,3 +303,26 @@ def test_numbers_of_a_defect_must_be_printed(tmp_path, monkeypatch):
     (folder / "source.yaml").write_text(text)
     with pytest.raises(ConfigError, match=r"defects\.d\.numbers: tables/t has no 'b'"):
         sources.load()
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("headline_number: tables/t/b/0", "headline_number: tables/t has no 'b'"),
+        ("headline_claims: [c-2]", "headline_claims: no claim 'c-2'; did you mean 'c-1'"),
+        ("headline_original: '2'", "headline_original: no key '2' in figures"),
+        ("link: page 3", "link: "),
+    ],
+)
+def test_a_headline_names_what_the_file_has(tmp_path, monkeypatch, line, message):
+    folder = tmp_path / "config/sources/made_2020"
+    folder.mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    text = "key: made_2020\nshort: M\ntables: {t: {a: [1, 2]}}\nfigures: {1: curve}\n"
+    text += "claims: [{id: c-1, says: s, not_tested: x}]\n"
+    good = "headline_number: tables/t/a/0\nheadline_claims: [c-1]\nheadline_original: '1'\n"
+    (folder / "source.yaml").write_text(text + good)
+    assert sources.load()["made_2020"].headline_claims == ["c-1"]
+    (folder / "source.yaml").write_text(text + line + "\n")
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        sources.load()

@@ -10,14 +10,15 @@ import numpy as np
 from dp.mechanisms import MECHANISMS
 from dp_privacy.accounting import gaussian_sigma
 from plots import style
-from plots.relations import BAND, Curves, Scales, level, relation
+from plots.relations import BAND, Curves, Mark, Printed, Scales, level, relation
 from study import arguments, facts
 from study.canonical import epsilon as canonical
+from study.configuration import printed_values
 from study.configuration.cell import Cell
 from study.configuration.experiment import data_path
 from study.configuration.inputs import ANALYSIS, CELLS, DATA, DRAWS, NOTHING, SEARCHES
 from study.configuration.kinds import figure
-from study.configuration.options import Options
+from study.configuration.options import Comparison, Options
 from study.data.components import distances_to_class_mean
 from study.data.prepared import Prepared
 from study.jobs.files import read_json
@@ -297,6 +298,7 @@ def noise_densities(experiment, spec, _):
 class EpsilonFamily(Options):
     log: bool = False
     show: str = "error"
+    published: Comparison | None = None
 
 
 @figure(CELLS, EpsilonFamily)
@@ -304,7 +306,8 @@ def epsilon_family(experiment, spec, frame):
     """Test error, or the width of its 95 % interval, against training rows: one curve per epsilon.
 
     With several private methods, each epsilon has its own panel, with one curve per method. Non-private
-    methods are black. Options: log (both axes logarithmic), show ("error" or "width").
+    methods are black. Options: log (both axes logarithmic), show ("error" or "width"), published (printed
+    errors, drawn as crosses).
     """
     options = spec.options
     frame = frame.assign(curve=frame["method"], width=frame["error_high"] - frame["error_low"])
@@ -319,19 +322,27 @@ def epsilon_family(experiment, spec, frame):
         frame["panel"] = frame["epsilon"].map(names)
     else:
         frame["curve"] = frame["epsilon"].map(names).fillna(frame["method"])
-        looks = {method: looks[method] for method in behind} | style.ordered(names.values())
+        # The last curve is drawn above the others.
+        looks = style.ordered(names.values()) | {method: looks[method] for method in behind}
     error = options["show"] == "error"
+    printed = printed_values.values(experiment, options.get("published"), frame)
+    marks = [
+        Mark(names[v.epsilon], v.dataset, v.value, v.sd, v.train_size)
+        for v in printed
+        if v.epsilon in names and v.dataset in set(frame["dataset"])
+    ]
     return relation(
         spec.but(options=options | {"beside": True}),
         frame,
         looks,
         "train_size",
-        Curves("error_mean" if error else "width", BAND if error else None, behind),
+        Curves("error_mean" if error else "width", BAND if error else None, behind, together=99),
         Scales(
             ("training rows", "test error" if error else "width of the 95 % interval"),
             log="xy" if options["log"] else "",
         ),
         style.replicates(experiment, frame, interval=error),
+        Printed(marks),
     )
 
 
@@ -439,20 +450,44 @@ def _option(option):
     return r"$\lambda$" if option == "lambda" else option.replace("_", " ")
 
 
-@figure(DRAWS)
+class DiscardedFeatures(Options):
+    published: Comparison | None = None
+
+
+@figure(DRAWS, DiscardedFeatures)
 def discarded_features(experiment, spec, draws):
-    """Number of features with a weight below 1e-100 against training rows: mean and range."""
+    """Number of features with a weight below 1e-100: a bar per method and training size, and its range.
+
+    options["published"]: printed numbers, drawn as dotted lines.
+    """
     counts = draws.groupby(["method", "train_size"])["discarded"].agg(["mean", "min", "max"])
-    counts = counts.reset_index().assign(curve=lambda rows: rows["method"])
-    return relation(
-        spec.but(options=spec.options | {"beside": True}),
-        counts,
-        style.looks(_shown(experiment, draws)),
-        "train_size",
-        Curves("mean", band=("min", "max")),
-        Scales(("training rows", "discarded features"), log="x"),
-        "mean and range over simulations",
-    )
+    looks = style.looks(_shown(experiment, draws))
+    sizes = sorted(draws["train_size"].unique())
+    width = 0.8 / len(looks)
+    fig, axes = style.figure(8.0, 4.2)
+    for k, (method, look) in enumerate(looks.items()):
+        rows = counts.loc[method].reindex(sizes)
+        places = np.arange(len(sizes)) + (k - (len(looks) - 1) / 2) * width
+        bars = {"color": look["color"], "edgecolor": "white", "label": look["label"]}
+        axes.bar(
+            places, rows["mean"], width, hatch="" if look["linestyle"] == "-" else "//", **bars
+        )
+        below, above = rows["mean"] - rows["min"], rows["max"] - rows["mean"]
+        axes.errorbar(
+            places, rows["mean"], [below, above], color="#555555", linestyle="", capsize=2
+        )
+        for place, count, top in zip(places, rows["mean"], rows["max"], strict=True):
+            axes.annotate(f"{count:.0f}", (place, top), ha="center", va="bottom", fontsize=8)
+    for value in printed_values.values(experiment, spec.options.get("published"), draws):
+        if value.method in looks:
+            colour = style.ink(looks[value.method]["color"])
+            axes.axhline(value.value, color=colour, linestyle=":", label=f"{value.value:g} printed")
+    axes.set_xticks(range(len(sizes)), [f"{size:,}" for size in sizes])
+    axes.grid(visible=False, axis="x")
+    axes.set(xlabel="training rows", ylabel="discarded features: mean, range")
+    style.title(axes, spec.title)
+    fig.legend(loc="outside lower left", ncols=2, fontsize="small")
+    return fig
 
 
 class HeaviestPixels(Options):
@@ -527,9 +562,9 @@ def _choices(paths):
 
 @figure(SEARCHES)
 def searched_settings(experiment, spec, paths):
-    """Chosen lambda and batch size against the training size, as points of one colour per epsilon."""
+    """Chosen batch size and lambda against the training size, as points of one colour per epsilon."""
     frame = _choices(paths)
-    fig, grid = style.figure(6.8, 5.4, nrows=2, sharex=True)
+    fig, grid = style.figure(10.4, 3.9, ncols=2)
     values = sorted(frame["epsilon"].unique())
     for (value, colour), marker in zip(
         zip(values, _colours(values), strict=True), style.MARKERS, strict=False
@@ -540,16 +575,16 @@ def searched_settings(experiment, spec, paths):
         # Points are shifted sideways, since choices are few and equal ones would hide each other.
         step = 0.012 * np.ptp(frame["train_size"])
         x = rows["train_size"] + step * (values.index(value) - (len(values) - 1) / 2)
-        grid[0].plot(x, rows["lambda"], **look)
-        grid[1].plot(x, rows["batch"], **look)
-    for axes, name in zip(grid, (r"chosen $\lambda$", "chosen batch size"), strict=True):
+        grid[0].plot(x, rows["batch"], **look)
+        grid[1].plot(x, rows["lambda"], **look)
+    for axes, name in zip(grid, ("chosen batch size", r"chosen $\lambda$"), strict=True):
         axes.set_ylabel(name)
         axes.set_yscale("log")
         style.log_ticks(axes.yaxis)
-    grid[1].set_xlabel("training rows")
-    grid[1].xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-    style.title(grid[0], spec.title)
-    grid[0].legend(loc="upper left", bbox_to_anchor=(1, 1))
+        axes.set_xlabel("training rows")
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    style.heading(fig, spec.title)
+    grid[1].legend(loc="upper left", bbox_to_anchor=(1, 1))
     return fig
 
 

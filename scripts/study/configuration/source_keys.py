@@ -36,6 +36,7 @@ class _Decided(Section):
 
 
 FigureName = Annotated[str, StringConstraints(pattern="^[^/]+/[^/]+$")]
+Link = Annotated[str, StringConstraints(pattern="^https?://")]
 
 
 class Claim(_Decided):
@@ -80,8 +81,18 @@ class Document(Section):
     """Abbreviation used in tables."""
     cited: Maybe[str] = None
     """Authors, year and title, for the report."""
+    link: Maybe[Link] = None
+    """Where the document is."""
+    program: Maybe[str] = None
+    """The authors' program, and where it is. Without one, what holds is *replicated*, in ACM's terms."""
     headline: Maybe[FigureName] = None
     """<experiment>/<figure>, the source's best-known figure, for the report."""
+    headline_original: Maybe[str] = None
+    """The key in `figures` that describes this figure in the source."""
+    headline_claims: list[str] = []
+    """Ids of the claims for which the source is best known, for the report."""
+    headline_number: Maybe[str] = None
+    """Path of the printed number for which it is, for the report."""
     adjacency: Maybe[str] = None
     """Which data sets are neighbours in the source's guarantee."""
     objective: Maybe[str] = None

@@ -65,13 +65,26 @@ def load(experiments=None):
                 raise ConfigError(
                     f"{path}: tables.{name}: {table!r} is neither a number nor a .csv file"
                 )
-        for entry in source.defects:
-            for place in entry.numbers or ():
-                try:
-                    source.look_up(place)
-                except KeyError as error:
-                    where = f"{path}: defects.{entry.id}.numbers"
-                    raise ConfigError(f"{where}: {error.args[0]}") from None
+        named = [
+            (f"defects.{entry.id}.numbers", place)
+            for entry in source.defects
+            for place in entry.numbers or ()
+        ]
+        named += [("headline_number", source.headline_number)] * bool(source.headline_number)
+        for key, place in named:
+            try:
+                source.look_up(place)
+            except KeyError as error:
+                raise ConfigError(f"{path}: {key}: {error.args[0]}") from None
+        known = [entry.id for entry in source.claims]
+        for name in (name for name in source.headline_claims if name not in known):
+            raise ConfigError(f"{path}: headline_claims: no claim {name!r}{nearest(name, known)}")
+        known = [*map(str, source.figures or ())]
+        if source.headline_original and source.headline_original not in known:
+            near = nearest(source.headline_original, known)
+            raise ConfigError(
+                f"{path}: headline_original: no key {source.headline_original!r} in figures{near}"
+            )
     return sources
 
 

@@ -152,13 +152,26 @@ class Spent(NamedTuple):
             lines.append(f"previews: {self.previews}")
         return lines
 
+    def admits(self, epsilon: Fraction, delta: Fraction) -> bool:
+        """Whether the budget has as much left."""
+        return (
+            self.epsilon + epsilon <= self.budget.epsilon
+            and self.delta + delta <= self.budget.delta
+        )
+
     def beside(self, request: Request) -> str:
-        """What a release would cost, and what is spent, as a sentence each."""
+        """What a release would cost, what is spent, and whether too little is left, as a sentence each."""
+        begun = request.name in (name for name, *_ in self.releases)
+        refused = (
+            ""
+            if begun or self.admits(*request.cost)
+            else " It would be refused: too little is left."
+        )
         return (
             f"The release would cost epsilon {request.epsilon:g} and delta "
             f"{float(request.cost[1]):g}. Spent are "
             f"epsilon {float(self.epsilon):g} of {float(self.budget.epsilon):g} and delta "
-            f"{float(self.delta):g} of {float(self.budget.delta):g}."
+            f"{float(self.delta):g} of {float(self.budget.delta):g}.{refused}"
         )
 
 
@@ -440,9 +453,7 @@ class Book:
     def _admit(self, request):
         epsilon, delta = request.cost
         spent = self.spent()
-        if spent.epsilon + epsilon > spent.budget.epsilon or (
-            spent.delta + delta > spent.budget.delta
-        ):
+        if not spent.admits(epsilon, delta):
             raise Refused(
                 f"the budget is {said(spent.budget)}, and {said(spent)} of it is spent: "
                 f"{said(Budget(epsilon, delta))} more cannot be spent. `release.py raise` changes the "

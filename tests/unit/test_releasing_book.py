@@ -697,6 +697,8 @@ def test_changes_of_a_finished_release_and_the_book_in_lines(table):
         "The release would cost epsilon 0.5 and delta 1e-06. Spent are epsilon 1 of 3 and delta 1e-06 of "
         "2e-06."
     )
+    more = REQUEST._replace(name="second", epsilon=2.5)
+    assert spent.beside(more).endswith("It would be refused: too little is left.")
 
 
 ODD = [b"", b"41 (HIV+),yes", b"\xff\x00,\r", b"1e999,yes", b'"', b"nan,spy"]

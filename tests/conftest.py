@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from project import COLLECTED, ENVIRONMENT, TINY, Project
+from project import COLLECTED, ENVIRONMENT, TINY, Project, Tool
 
 # This must precede numpy's import.
 for name, value in ENVIRONMENT.items():
@@ -63,3 +63,11 @@ def finished(fresh, tmp_path_factory):
 def edited(finished, tmp_path):
     """Editable copy of `finished`, with its results."""
     return finished.duplicate(tmp_path / "project")
+
+
+@pytest.fixture
+def release_tool(tmp_path, tmp_path_factory):
+    """Commands of scripts/tools/release.py in `tmp_path`."""
+    tool = Tool("release", tmp_path, tmp_path_factory.mktemp("said"))
+    yield tool
+    tool.close()

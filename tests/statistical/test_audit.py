@@ -205,7 +205,7 @@ def test_the_largest_of_several_bounds_holds_as_surely_as_one():
         [
             audit.attack(
                 *(Response(), pair, epsilon),
-                **{"trials": 10_000, "confidence": each, "rng": generator(58, k, j)},
+                **{"trials": 3_000, "confidence": each, "rng": generator(58, k, j)},
             )
             for j in range(family)
         ]

@@ -133,6 +133,10 @@ LIST_NONE = [
     "test_fork",
     "downloads",
     "replicates",
+    "check_program",
+    "adapters",
+    "release_tool",
+    "real_data",
 ]
 LIST_NONE += [
     "test_planted",

@@ -35,7 +35,7 @@ def peak_mb():
     status = pathlib.Path("/proc/self/status").read_text()
     return int(re.search(r"VmHWM:\\s+(\\d+) kB", status)[1]) / 1024
 """
-# Reads commands, a list of words per line, and runs each in a fork of this process. Writes their exit codes.
+# Reads commands, a list of words per line, runs each in a fork of this process, and writes its exit code.
 SERVE = """
 import json, os, sys
 tool, folder, output, errors = sys.argv[1:]
@@ -58,10 +58,14 @@ class Tool:
 
     def __init__(self, name, folder, work):
         self.output, self.errors = work / "output", work / "errors"
-        words = [sys.executable, "-c", SERVE, name, ROOT / "scripts/tools", self.output, self.errors]
-        environment = os.environ | ENVIRONMENT
+        words = [name, ROOT / "scripts/tools", self.output, self.errors]
         self.process = subprocess.Popen(
-            words, cwd=folder, env=environment, stdin=-1, stdout=-1, text=True
+            [sys.executable, "-c", SERVE, *words],
+            cwd=folder,
+            env=os.environ | ENVIRONMENT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
         )
 
     def __call__(self, *words, fails=False):

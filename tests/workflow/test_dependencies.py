@@ -163,8 +163,9 @@ def with_own_code(experiments):
 def without_repetitions():
     """Configuration changes that remove jobs with the same code as another job.
 
-    Remaining: experiments that have code of their own, with one reading; one data set per sweep, with
-    one size and epsilon in all sweeps; one figure and table per kind, one attack per mechanism, and few releases.
+    Remaining: experiments that have code of their own, with one reading; one data set per sweep, and
+    one size and epsilon per data set; one figure and table per kind; one attack per mechanism, and few
+    releases.
     """
     settings, drawn, same = {}, set(), {}
     listed, smoke, _ = configured("smoke")
@@ -184,7 +185,8 @@ def without_repetitions():
             settings[name].setdefault("sweeps", {})[label] = dict(one)
         for section in ("figures", "tables"):
             for label, entry in smoke[name].section(section).items():
-                code = section, entry.kind, of_entry(smoke[name], section, label, SCRIPT_OF[section])
+                loaded = of_entry(smoke[name], section, label, SCRIPT_OF[section])
+                code = section, entry.kind, loaded
                 if code in drawn:
                     settings[name].setdefault(section, {})[label] = None
                 drawn.add(code)

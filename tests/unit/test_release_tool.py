@@ -111,6 +111,7 @@ def test_a_release_that_finds_bounds(folder, release_tool):
     release_tool("make", "clinic", *out)
     card = (folder / "releases/clinic/card.md").read_text()
     low, high = map(float, re.search(r"\| age \| (\S+) to (\S+) \| 0 to 1e\+06 \|", card).groups())
-    assert 16 <= low < 32 and 64 < high <= 128
+    # The key is secret. Noise adds an empty bin at each end, of twice the size, in 7 of 100 cases.
+    assert 4 <= low < 32 and 64 < high <= 512
     assert "looked at the rows 1 time (" in card and "settings changed" not in card
     assert "clinic: epsilon 8, delta 1e-06, done" in release_tool("book", "clinic")

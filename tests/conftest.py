@@ -1,3 +1,4 @@
+import fcntl
 import os
 import resource
 import sys
@@ -5,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from project import COLLECTED, ENVIRONMENT, TINY, Project
+from project import COLLECTED, ENVIRONMENT, TINY, Project, Tool
 
 # This must precede numpy's import.
 for name, value in ENVIRONMENT.items():
@@ -48,14 +49,23 @@ def fresh(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def finished(fresh, tmp_path_factory):
-    """Read-only copy in which the tiny experiment has run on two cores.
+def finished(tmp_path_factory):
+    """Read-only copy in which the tiny experiment has run on two cores, once for all test processes.
 
     `.output`: Snakemake's output; `.captured`: the folder of its jobs' recorded imports.
     """
-    project = fresh("finished")
-    project.captured = tmp_path_factory.mktemp("captured")
-    project.output = project.snakemake(*TINY, capture=project.captured)
+    base = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        base = base.parent  # of all processes
+    folder, captured, output = (base / f"finished{part}" for part in ("", "-captured", ".txt"))
+    with (base / "finished.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not output.exists():
+            captured.mkdir()
+            said = Project.copy(folder).snakemake(*TINY, capture=captured)
+            output.write_text(said, encoding="utf-8")
+    project = Project(folder)
+    project.captured, project.output = captured, output.read_text(encoding="utf-8")
     return project
 
 
@@ -63,3 +73,11 @@ def finished(fresh, tmp_path_factory):
 def edited(finished, tmp_path):
     """Editable copy of `finished`, with its results."""
     return finished.duplicate(tmp_path / "project")
+
+
+@pytest.fixture
+def release_tool(tmp_path, tmp_path_factory):
+    """Commands of scripts/tools/release.py in `tmp_path`."""
+    tool = Tool("release", tmp_path, tmp_path_factory.mktemp("said"))
+    yield tool
+    tool.close()

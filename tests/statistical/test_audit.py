@@ -205,7 +205,7 @@ def test_the_largest_of_several_bounds_holds_as_surely_as_one():
         [
             audit.attack(
                 *(Response(), pair, epsilon),
-                **{"trials": 10_000, "confidence": each, "rng": generator(58, k, j)},
+                **{"trials": 3_000, "confidence": each, "rng": generator(58, k, j)},
             )
             for j in range(family)
         ]
@@ -328,7 +328,7 @@ def test_gaussian_noise_by_the_classical_formula_is_found_at_a_large_epsilon():
 @pytest.mark.slow
 def test_laplace_noise_per_weight_is_found_in_784_dimensions():
     bound = audit.epsilon_lower_bound(
-        "laplace_coordinates", "saturated_diagonal", epsilon=1.0, trials=300_000,
+        "laplace_coordinates", "saturated_diagonal", epsilon=1.0, trials=150_000,
         rng=generator(61),
     )  # fmt: skip
     assert 2 < bound <= 28

@@ -14,6 +14,12 @@ def fault(claim, seconds):
     return check.check(program, claim.domain, seconds=seconds).fault
 
 
+@pytest.fixture
+def few_releases(monkeypatch):
+    """An attack makes 2,000 releases, not up to 20,000: enough for most faults."""
+    monkeypatch.setattr(check, "TRIALS", (400, 2000))
+
+
 def test_there_are_sixteen_of_each():
     assert len({each.name for each in (*claims.FAULTS, *claims.SOUND)}) == 32
     assert len(claims.FAULTS) == len(claims.SOUND) == 16
@@ -21,13 +27,15 @@ def test_there_are_sixteen_of_each():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("claim", claims.FAULTS, ids=lambda claim: claim.name)
-def test_reported_faults_are_found(claim):
+def test_reported_faults_are_found(claim, few_releases, monkeypatch):
     if claim.name == MISSED:
         pytest.skip("not found, as the ledger's page says")
-    assert fault(claim, 60)
+    if not fault(claim, 60):
+        monkeypatch.undo()
+        assert fault(claim, 60)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("claim", claims.SOUND, ids=lambda claim: claim.name)
-def test_sound_programs_are_not_accused(claim):
+def test_sound_programs_are_not_accused(claim, few_releases):
     assert not fault(claim, 10)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from configured import configured
 from project import ROOT
 from study.configuration import config, sources
 from study.configuration.config import ConfigError
@@ -66,8 +67,7 @@ def overlaid(project, text):
 
 
 def test_the_configurations_that_come_with_the_project_are_right():
-    for overlays in ([], ["config/smoke.yaml"], ["tests/tiny.yaml"]):
-        _, experiments, datasets = load(*overlays)
+    for _, experiments, datasets in (configured(), configured("smoke"), load("tests/tiny.yaml")):
         assert {"cm08", "wdbc"} <= set(experiments)
         assert {"cm08_separable", "wdbc_clip"} <= set(datasets)
 

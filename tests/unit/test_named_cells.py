@@ -99,21 +99,18 @@ def missing(name, check, overlays):
     return []
 
 
-STATEMENTS = [
-    pytest.param(name, entry.checks, id=f"{name}-{key}")
-    for name, experiment in configured()[1].items()
-    if not isinstance(experiment, Reading)  # a reading may leave out data sets, and then sweeps
-    for section in ("claims", "defects")
-    for key, entry in experiment.section(section).items()
-    if entry.checks
-]
-
-
-@pytest.mark.parametrize(("name", "checks"), STATEMENTS)
-def test_every_check_reads_cells_that_some_run_has(name, checks):
-    for check in checks:
-        lacking = [missing(name, check, overlays) for overlays in OVERLAYS]
-        assert [] in lacking, (check, lacking)
+@pytest.mark.parametrize("section", ["claims", "defects"])
+def test_every_check_reads_cells_that_some_run_has(section):
+    seen = 0
+    for name, experiment in configured()[1].items():
+        if isinstance(experiment, Reading):  # it may leave out data sets, and then sweeps
+            continue
+        for key, entry in experiment.section(section).items():
+            for check in entry.checks or ():
+                lacking = [missing(name, check, overlays) for overlays in OVERLAYS]
+                assert [] in lacking, (name, key, check, lacking)
+                seen += 1
+    assert seen > 20
 
 
 def test_a_row_that_no_run_has_is_told():

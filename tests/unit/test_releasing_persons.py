@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_release_tool import command
 from test_releasing import (
     ERRORS,
     KEY,
@@ -670,7 +669,7 @@ premise: chosen without these rows
 """
 
 
-def test_the_owners_commands(tmp_path):
+def test_the_owners_commands(tmp_path, release_tool):
     (tmp_path / "config/releases").mkdir(parents=True)
     (tmp_path / "config/datasets.yaml").write_text(CONFIGURED)
     asked = tmp_path / "config/releases/stays.yaml"
@@ -678,22 +677,22 @@ def test_the_owners_commands(tmp_path):
     lines = [f"p{k // 2},{k % 100},{'yes' if k % 100 > 40 else 'no'}" for k in range(900)]
     (tmp_path / "stays.csv").write_text("\n".join(["patient,age,ill", *lines]) + "\n")
 
-    said = command(tmp_path, "forecast", "stays", "--draws", "9", "--each", "1:0.5,4:0.5")
+    said = release_tool("forecast", "stays", "--draws", "9", "--each", "1:0.5,4:0.5")
     assert "50% have 1, 50% have 4." in said
     for start in ("most 1, every row counts (about 400 rows)", "most 5, every person counts once"):
         assert start in said
     assert "most 3, every row counts (about 800 rows)" in said
     assert not (tmp_path / "clinic.book").exists()  # no rows are opened
 
-    assert "450 people have a row" in command(tmp_path, "preview", "stays")
-    command(tmp_path, "make", "stays", "--out", "releases/stays")
+    assert "450 people have a row" in release_tool("preview", "stays")
+    release_tool("make", "stays", "--out", "releases/stays")
     document = json.loads((tmp_path / "releases/stays/model.json").read_text())
     assert document["unit"] == "one row is one stay (a person is all rows with one 'patient')"
     assert document["columns"] == ["age", "constant"]
     (tmp_path / "stays.csv").unlink()
-    assert "the model of 20" in command(tmp_path, "make", "stays", "--out", "releases/stays")
+    assert "the model of 20" in release_tool("make", "stays", "--out", "releases/stays")
 
     asked.write_text(ASKED + "rows: 900\n")
-    assert "`rows`, or `person`" in command(tmp_path, "forecast", "stays", fails=True)
+    assert "`rows`, or `person`" in release_tool("forecast", "stays", fails=True)
     asked.write_text(ASKED.replace("person: {column: patient, most: 3, people: 400}", ""))
-    assert "`rows`, or `person`" in command(tmp_path, "forecast", "stays", fails=True)
+    assert "`rows`, or `person`" in release_tool("forecast", "stays", fails=True)

@@ -133,6 +133,10 @@ LIST_NONE = [
     "test_fork",
     "downloads",
     "replicates",
+    "check_program",
+    "adapters",
+    "release_tool",
+    "real_data",
 ]
 LIST_NONE += [
     "test_planted",
@@ -169,7 +173,7 @@ def test_a_cell_that_is_no_number_is_told_with_file_column_and_row(project):
 
 def test_a_bad_overlay_ends_in_one_line(project):
     project.write("bad.yaml", "settings: {my_study: {sweeps: {main: {epsilons: [1e-1]}}}}")
-    output = project.snakemake("--configfile", "bad.yaml", ok=False)
+    output = project.snakemake("--configfile", "bad.yaml", "--", "my_study", ok=False)
     said = [line for line in output.splitlines() if "bad.yaml" in line]
     assert said == [
         "error: bad.yaml: settings.my_study: sweeps.main.epsilons[0]: '1e-1' is text, not a number: "

@@ -16,10 +16,15 @@ from configured import configured
 from dp.mechanisms import MECHANISMS
 from project import ROOT
 from study.configuration import audits, kinds, sources
-from study.configuration.code import of_entry
+from study.configuration.code import modules_of, modules_of_checks, of_entry
 from study.dependencies import digest, files_of_job
 
 SCRIPTS = ROOT / "scripts"
+SCRIPT_OF = {
+    "tables": "jobs/table.py",
+    "figures": "jobs/figure.py",
+    "analyses": "jobs/analyse.py",
+}
 
 
 def jobs(folder):
@@ -65,12 +70,7 @@ def modules_by_name(job):
         loaded = {kinds.CHECKS[check["kind"]].module for check in checks}
         return sorted(loaded | set(map(MECHANISMS.module, used)))
     if "--name" in arguments:
-        section = {
-            "jobs/table.py": "tables",
-            "jobs/figure.py": "figures",
-            "jobs/analyse.py": "analyses",
-        }
-        section = section[job["script"]]
+        (section,) = (name for name, script in SCRIPT_OF.items() if script == job["script"])
         entry = experiment[section][argument(job, "--name")]
         kind = kinds.SECTIONS[section][entry["kind"]]
         used = used_by(experiment)
@@ -135,30 +135,61 @@ def test_every_file_that_a_job_executes_is_in_its_digest(finished):
     assert check(finished) >= expected | {"jobs/table.py", "jobs/figure.py"}
 
 
+def code_of(experiment):
+    """What an experiment's jobs load by name: kinds of entries and of checks, and mechanisms."""
+    entries = {
+        (section, entry.kind, of_entry(experiment, section, label, script))
+        for section, script in SCRIPT_OF.items()
+        for label, entry in experiment.section(section).items()
+    }
+    ran = {("methods", *modules_of(method)) for method in experiment.methods.values()}
+    checks = {
+        ("checks", module)
+        for section in ("claims", "defects")
+        for module in modules_of_checks(experiment, section)
+    }
+    return entries | ran | checks
+
+
+def with_own_code(experiments):
+    """Names of experiments without those, the largest first, whose code all others together have."""
+    code = {name: code_of(experiment) for name, experiment in experiments.items()}
+    for name in sorted(code, key=lambda name: -len(experiments[name].cells())):
+        if code[name] <= set().union(*(code[other] for other in code if other != name)):
+            del code[name]
+    return [name for name in experiments if name in code]
+
+
 def without_repetitions():
     """Configuration changes that remove jobs with the same code as another job.
 
-    Remaining: one reading, size and epsilon, one figure per kind, one attack per mechanism, and few
+    Remaining: experiments that have code of their own, with one reading; one data set per sweep, and
+    one size and epsilon per data set; one figure and table per kind; one attack per mechanism, and few
     releases.
     """
-    settings, drawn = {}, set()
+    settings, drawn, same = {}, set(), {}
     listed, smoke, _ = configured("smoke")
+    needed = with_own_code({name: smoke[name] for name in listed.experiments})
     for name, (experiment, _, _) in sources.experiments().items():
         others = list(experiment.get("readings", ()))[1:]
         settings[name] = {"readings": dict.fromkeys(others)} if others else {}
         settings[name] |= {"together": []} if experiment.get("together") else {}
-        if name not in listed.experiments:
+        if name not in needed:
             continue
         for label, sweep in smoke[name].sweeps.items():
-            listed_values = {key: getattr(sweep, key) for key in ("train_sizes", "epsilons")}
-            one = {key: each[-1:] for key, each in listed_values.items() if isinstance(each, list)}
-            settings[name].setdefault("sweeps", {})[label] = one
-        for figure in smoke[name].figures:
-            kind = smoke[name].figures[figure].kind
-            code = kind, of_entry(smoke[name], "figures", figure, "jobs/figure.py")
-            if code in drawn:
-                settings[name].setdefault("figures", {})[figure] = None
-            drawn.add(code)
+            listed_values = {
+                key: getattr(sweep, key) for key in ("train_sizes", "epsilons", "datasets")
+            }
+            one = {key: each[:1] for key, each in listed_values.items() if isinstance(each, list)}
+            one = same.setdefault((name, *one.get("datasets", ())), one)
+            settings[name].setdefault("sweeps", {})[label] = dict(one)
+        for section in ("figures", "tables"):
+            for label, entry in smoke[name].section(section).items():
+                loaded = of_entry(smoke[name], section, label, SCRIPT_OF[section])
+                code = section, entry.kind, loaded
+                if code in drawn:
+                    settings[name].setdefault(section, {})[label] = None
+                drawn.add(code)
     attacks, few, attacked = {}, {"trials": 1000}, set()
     loaded = audits.load({})
     for each in loaded.attacks():
@@ -178,6 +209,7 @@ def without_repetitions():
     }
     settings["released_code"] = {"analyses": {"cases": {"options": {"programs": fewer}}}}
     return {
+        "experiments": needed,
         "settings": {name: changes for name, changes in settings.items() if changes},
         "audit": {"mechanisms": attacks},
     }

@@ -142,7 +142,9 @@ def test_the_printed_request_for_own_rows_is_forecast_previewed_made_and_used(tm
     # deviations of the noise from the threshold.
     new = "ward;age;visits;sex\nsurgery;20,0;1;male\nsurgery;95;1;female\n"
     (folder / "new.csv").write_text(new)
-    printed = run(folder, "bash", "-ec", "".join(forecasts) + commands)
+    # Fewer simulated releases than the default show as well that the commands work.
+    few = ("forecast readmission ", "forecast readmission --draws 20 ")
+    printed = run(folder, "bash", "-ec", ("".join(forecasts) + commands).replace(*few))
     assert printed.count("On simulated rows, at epsilon") == 4
     assert "visits: 60 cells are missing, replaced" in printed
     predicted = (folder / "p.csv").read_text().splitlines()

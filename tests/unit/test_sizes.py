@@ -36,7 +36,7 @@ def test_every_experiment_of_the_smoke_run_is_smaller_but_the_one_that_only_coun
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"restarts": 199}, ["995 instead of 1,000 draws of the noise in a cell"]),
+        ({"restarts": 39}, ["195 instead of 200 draws of the noise in a cell"]),
         ({"restarts": 400}, []),
         ({"folds": 10, "restarts": 20}, []),  # intervals are over folds
         (

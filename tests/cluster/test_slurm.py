@@ -123,6 +123,8 @@ def test_cancelled_job_is_tried_again(project, cluster, local):
 
 def test_job_over_its_memory_gets_more(project, cluster):
     (project / DATA).unlink()
+    fewer = "holdout: 10000, data_replicates: 5}"
+    project.replace("config/datasets.yaml", "holdout: 10000, data_replicates: 20}", fewer)
     project.replace("workflow/rules/resources.smk", "SNAKEMAKE_MB = 300", "SNAKEMAKE_MB = 40")
     project.replace("workflow/rules/data.smk", "mem_mb=memory(540,", "mem_mb=memory(40,")
     output = project.snakemake(*SBATCH, *OVERLAY, "--", DATA, timeout=300)

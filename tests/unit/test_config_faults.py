@@ -115,17 +115,17 @@ class Files:
         return tuple(value for path, value in self.values.items() if path.startswith(starts))
 
     @staticmethod
-    def experiment_key(name, value, where, datasets, without=()):
-        text = repr((value, without))
+    def experiment_key(name, value, where, datasets, without=(), runs=True):
+        text = repr((value, without, runs))
         return name + text + repr([entry for key, entry in datasets.items() if key in text])
 
     def remember(self, function, key):
         """Cache a function's results. `key` maps its arguments to the cache key."""
 
-        def call(*arguments):
-            known = (function.__name__, key(*arguments))
+        def call(*arguments, **named):
+            known = (function.__name__, key(*arguments, **named))
             if known not in self.known:
-                made = function(*arguments)
+                made = function(*arguments, **named)
                 made = (made.name, made.values) if isinstance(made, Experiment) else made
                 self.known[known] = pickle.dumps(made)
                 if function.__name__ == "experiment":

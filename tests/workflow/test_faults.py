@@ -133,12 +133,12 @@ def test_what_goes_wrong_in_a_mechanism_is_told_with_its_file_and_line(faulty):
 
 @pytest.fixture
 def disk(edited):
-    """The finished experiment, with its results on a separate file system of 8 MB."""
+    """The finished experiment, with its results on a separate file system of 48 MB."""
     folder = edited / "results"
     original = edited / "kept"
     folder.rename(original)
     folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(folder)]
+    mount = ["mount", "-t", "tmpfs", "-o", "size=48m", "tmpfs", str(folder)]
     if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode:
         pytest.skip("mounting a small file system needs root")
     try:

@@ -283,9 +283,15 @@ def _between(row, key, ends):
 
 
 def _spread(row, spreads, key):
-    text, beside = dots.brief(row.get(key)), [s for s in spreads if s["method"] == row["method"]]
-    other = dots.brief(beside[0].get(key)) if beside and beside[0] is not row else ""
+    # A source's own digits are kept.
+    spell = _digits if key == "published" else dots.brief
+    text, beside = spell(row.get(key)), [s for s in spreads if s["method"] == row["method"]]
+    other = spell(beside[0].get(key)) if beside and beside[0] is not row else ""
     return f"{text} ± {other}" if text and other else text
+
+
+def _digits(value):
+    return "" if value in (None, "") else f"{float(value):.12g}"
 
 
 def _statements(source, experiments):

@@ -169,7 +169,7 @@ def test_a_printed_number_stands_above_ours_with_all_that_is_known():
     other = row | {"method": "n", "ours": "0.3", "verdict": "reproduced", "read_ours": ""}
     actual = sources.cell([row, spread, other], {"m": "the method"})
     # The verdict is about the reading's number. Ours by default, which fails, stands in brackets.
-    assert (actual["printed"], actual["ours"]) == ("0.296 ± 0.0617", "0.291")
+    assert (actual["printed"], actual["ours"]) == ("0.2962 ± 0.0617", "0.291")
     assert actual["default"] == "0.0654 ± 0.0035"
     assert actual["outcome"] == "under a reading"  # the first method's
     for said in (

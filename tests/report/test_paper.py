@@ -94,7 +94,7 @@ def test_a_card_is_the_page_of_a_paper(decided):
     parts = [
         f'href="{source.link}"',
         f"It says: {claim.says} (section 6)",
-        "new method, unseparable: it prints 0.19 ± 0.111, ours is ",
+        "new method, unseparable: it prints 0.1903 ± 0.1105, ours is ",
         "<h4>What failed</h4>",
         'href="#cm08-15"',  # arithmetic, which fails whatever the run
         f"In the source, this figure shows: {source.figures['2c']}.",

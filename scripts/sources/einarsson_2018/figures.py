@@ -298,7 +298,7 @@ def noise_densities(experiment, spec, _):
 class EpsilonFamily(Options):
     log: bool = False
     show: str = "error"
-    published: Comparison | None = None
+    published: list[Comparison] | None = None
 
 
 @figure(CELLS, EpsilonFamily)
@@ -325,10 +325,10 @@ def epsilon_family(experiment, spec, frame):
         # The last curve is drawn above the others.
         looks = style.ordered(names.values()) | {method: looks[method] for method in behind}
     error = options["show"] == "error"
-    printed = printed_values.values(experiment, options.get("published"), frame)
     marks = [
         Mark(names[v.epsilon], v.dataset, v.value, v.sd, v.train_size)
-        for v in printed
+        for comparison in options.get("published") or ()
+        for v in printed_values.values(experiment, comparison, frame)
         if v.epsilon in names and v.dataset in set(frame["dataset"])
     ]
     return relation(

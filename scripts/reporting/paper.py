@@ -93,7 +93,8 @@ def terms(source, claims):
     none = "We know of no program by the authors, and ours is independent."
     if claims and all(row["in_short"] == "as stated" for row in claims):
         none += (
-            " In the terms of ACM and ReScience C its headline is replicated; ACM gave no badge."
+            " In the terms of ACM and ReScience C its headline claims are replicated, though not each "
+            "printed number; ACM gave no badge."
         )
     return none
 

@@ -178,7 +178,7 @@ def test_a_printed_number_stands_above_ours_with_all_that_is_known():
         "(n): 0.3",
     ):
         assert said in actual["says"]
-    assert sources.cell([row], {}, scale=100)["printed"] == "29.6"
+    assert sources.cell([row], {}, scale=100)["printed"] == "29.62"
     assert sources.cell([row], {}, scale=100)["ours"] == "29.1"
     agrees = sources.cell([other], {})
     assert (agrees["ours"], agrees["default"], agrees["outcome"]) == ("0.3", "", "as stated")

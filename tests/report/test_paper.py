@@ -17,7 +17,7 @@ def test_replicated_is_said_only_of_what_holds_without_the_authors_program():
         source = SimpleNamespace(program=program)
         return paper.terms(source, [READ | {"in_short": outcome} for outcome in outcomes])
 
-    assert "replicated; ACM gave no badge" in said(None, "as stated", "as stated")
+    assert "claims are replicated" in said(None, "as stated", "as stated")
     for program, *outcomes in (
         ("a zip file", "as stated"),
         (None, "as stated", "undecided"),

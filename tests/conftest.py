@@ -76,8 +76,6 @@ def edited(finished, tmp_path):
 
 
 @pytest.fixture
-def release_tool(tmp_path, tmp_path_factory):
+def release_tool(tmp_path):
     """Commands of scripts/tools/release.py in `tmp_path`."""
-    tool = Tool("release", tmp_path, tmp_path_factory.mktemp("said"))
-    yield tool
-    tool.close()
+    return Tool("release", tmp_path)

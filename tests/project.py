@@ -1,7 +1,6 @@
 """Copies the project, and runs Snakemake in the copies as a user would."""
 
 import base64
-import json
 import os
 import re
 import shutil
@@ -35,51 +34,21 @@ def peak_mb():
     status = pathlib.Path("/proc/self/status").read_text()
     return int(re.search(r"VmHWM:\\s+(\\d+) kB", status)[1]) / 1024
 """
-# Reads commands, a list of words per line, runs each in a fork of this process, and writes its exit code.
-SERVE = """
-import json, os, sys
-tool, folder, output, errors = sys.argv[1:]
-sys.path.insert(0, folder)
-program = __import__(tool)
-from study.jobs import script
-for line in sys.stdin:
-    if not os.fork():
-        for number, path in ((1, output), (2, errors)):
-            os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
-        sys.argv = [tool, *json.loads(line)]
-        script.run(program.main, job=False)
-        sys.exit()
-    print(os.waitstatus_to_exitcode(os.wait()[1]), flush=True)
-"""
 
 
 class Tool:
-    """A program of scripts/tools in a folder, whose imports serve all commands."""
+    """A program of scripts/tools, run in a folder."""
 
-    def __init__(self, name, folder, work):
-        self.output, self.errors = work / "output", work / "errors"
-        words = [name, ROOT / "scripts/tools", self.output, self.errors]
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", SERVE, *words],
-            cwd=folder,
-            env=os.environ | ENVIRONMENT,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+    def __init__(self, name, folder):
+        self.path, self.folder = ROOT / f"scripts/tools/{name}.py", folder
 
     def __call__(self, *words, fails=False):
         """What a command says: its errors if it must fail."""
-        self.process.stdin.write(json.dumps(words) + "\n")
-        self.process.stdin.flush()
-        code = int(self.process.stdout.readline())
-        output, errors = self.output.read_text(), self.errors.read_text()
-        assert code == fails, errors
-        assert "Traceback" not in errors
-        return errors if fails and errors else output
-
-    def close(self):
-        self.process.communicate()
+        words = [sys.executable, self.path, *words]
+        done = subprocess.run(words, cwd=self.folder, capture_output=True, text=True, check=False)
+        assert done.returncode == fails, done.stderr
+        assert "Traceback" not in done.stderr
+        return done.stderr if fails and done.stderr else done.stdout
 
 
 class Project:

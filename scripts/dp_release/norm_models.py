@@ -722,21 +722,28 @@ def with_offset(made: Callable[[bool], Plan], offset: str) -> Plan:
 
 def costs_little(paid: Plan, plain: Plan) -> bool:
     """Whether the public rule pays for a class rate. plain: the plan without it."""
+    after, _, most = _price(paid, plain)
+    return after <= most
+
+
+def _price(paid, plain):
+    """(with the rate, without it, at most): widths of a table, or what noise adds to the loss."""
     if statistics.HESSIAN in plain.noises:
-        return predicted(paid) <= WIDER * predicted(plain)
-    return noise_loss(paid) <= DEARER + noise_loss(plain)
+        before = predicted(plain)
+        return predicted(paid), before, WIDER * before
+    before = noise_loss(plain)
+    return noise_loss(paid), before, DEARER + before
 
 
 def warning(paid: Plan, plain: Plan) -> str:
     """What a class rate is predicted to cost, if the public rule would not pay for it; otherwise empty."""
-    if costs_little(paid, plain):
+    after, before, largest = _price(paid, plain)
+    if after <= largest:
         return ""
     if statistics.HESSIAN in plain.noises:
-        ratio = predicted(paid) / predicted(plain)
-        what, most = f"make intervals {ratio:.3g} times as wide", f"{WIDER:g} times"
+        what, most = f"make intervals {after / before:.3g} times as wide", f"{WIDER:g} times"
     else:
-        more = noise_loss(paid) - noise_loss(plain)
-        what, most = f"raise the log loss of predictions by {more:.2g}", f"{DEARER:g}"
+        what, most = f"raise the log loss of predictions by {after - before:.2g}", f"{DEARER:g}"
     return (
         f"`offset: paid` is predicted to {what} where no class is rare; the rule pays up to {most}. "
         f"State it only if a class is known to be rare"

@@ -7,6 +7,7 @@ from checks.verdicts import AGAIN
 from dp_privacy.accounting import LOOKED
 from plots import style
 from reporting import dots, readings, record
+from study import canonical
 from study import facts as source_file
 
 # Columns that are scaled to the source's unit.
@@ -284,14 +285,10 @@ def _between(row, key, ends):
 
 def _spread(row, spreads, key):
     # A source's own digits are kept.
-    spell = _digits if key == "published" else dots.brief
+    spell = canonical.number if key == "published" else dots.brief
     text, beside = spell(row.get(key)), [s for s in spreads if s["method"] == row["method"]]
     other = spell(beside[0].get(key)) if beside and beside[0] is not row else ""
     return f"{text} ± {other}" if text and other else text
-
-
-def _digits(value):
-    return "" if value in (None, "") else f"{float(value):.12g}"
 
 
 def _statements(source, experiments):

@@ -100,8 +100,9 @@ def look(arguments):
     said = making.preview(request, release.book, release.path, release.header)
     with release.book.locked() as account:
         spent = account.spent()
-    warned = request.warning() and f"{request.warning()}."
-    print(*said, *filter(None, [request.why(), warned]), spent.beside(request), sep="\n")
+    warning = request.warning()
+    told = [request.why(), f"{warning}." if warning else "", spent.beside(request)]
+    print(*said, *filter(None, told), sep="\n")
 
 
 def check(arguments):

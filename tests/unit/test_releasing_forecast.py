@@ -448,11 +448,9 @@ def folder(tmp_path_factory):
     return path
 
 
-@pytest.fixture(scope="module")
-def release_tool(folder, tmp_path_factory):
-    tool = Tool("release", folder, tmp_path_factory.mktemp("said"))
-    yield tool
-    tool.close()
+@pytest.fixture
+def release_tool(folder):
+    return Tool("release", folder)
 
 
 def test_a_preview_is_private_and_the_book_keeps_that_it_was_run(folder, release_tool):

@@ -13,7 +13,7 @@ from dp_privacy.errors import Refused
 
 SIMPLE = MECHANISMS["mean_direction"]
 GUARDED = MECHANISMS["guarded_objective_perturbation"]
-USUAL = MECHANISMS["gaussian_objective_perturbation"]
+USUAL = MECHANISMS["knorm_objective_perturbation"]
 DELTA = 1e-6
 
 
@@ -134,14 +134,18 @@ def test_where_noise_dominates_it_is_nearly_the_class_rate_and_objective_perturb
 
 def test_the_guard_takes_one_or_the_other_by_public_numbers_alone():
     X, y = rows(500, generator(6), 2.0)
-    clipped = {"clip": 0.75}
-    for epsilon, chosen, options in ((0.2, SIMPLE, {}), (4.0, USUAL, clipped)):
-        settings = {"epsilon": epsilon, "delta": DELTA}
-        settings["lam"] = GUARDED.rule_lambda(500, 10, epsilon, DELTA)
-        assert settings["lam"] == USUAL.rule_lambda(500, 10, epsilon, DELTA, **clipped)
+    bounds = {"column_bounds": np.abs(X).max(axis=0).tolist()}
+    paid = {"offset": "paid"}
+    cases = (0.2, SIMPLE, {}), (4.0, USUAL, {}), (4.0, USUAL, bounds), (4.0, USUAL, bounds | paid)
+    for epsilon, chosen, own in cases:
+        settings = {"epsilon": epsilon, "delta": DELTA} | own
+        settings["lam"] = GUARDED.rule_lambda(500, 10, **settings)
+        options = {"clip": 0.75} if chosen is USUAL else {}
+        if chosen is USUAL:
+            assert settings["lam"] == USUAL.rule_lambda(500, 10, **settings, **options)
         actual, expected = (
-            mechanism.release(X, y, rng=generator(7), restarts=3, **settings, **own)
-            for mechanism, own in ((GUARDED, {}), (chosen, options))
+            mechanism.release(X, y, rng=generator(7), restarts=3, **settings, **clipped)
+            for mechanism, clipped in ((GUARDED, {}), (chosen, options))
         )
         np.testing.assert_array_equal(actual.weights, expected.weights)
         guarded, own = (

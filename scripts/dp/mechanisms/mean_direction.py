@@ -5,7 +5,8 @@ import math
 import numpy as np
 
 from dp.mechanisms import Mechanism, register
-from dp.mechanisms.gaussian_objective_perturbation import CLIP, GaussianObjectivePerturbation, kind
+from dp.mechanisms.gaussian_objective_perturbation import CLIP, kind
+from dp.mechanisms.knorm_objective_perturbation import KNormObjectivePerturbation
 from dp.noise import gaussian
 from dp.options import ADJACENCY, PUBLIC_N, Between, Optional, Positive, public_size
 from dp.proofs.one_number import one_number
@@ -126,13 +127,13 @@ def _centre(rates, deviation, n):
 
 
 @register("guarded_objective_perturbation")
-class Guarded(GaussianObjectivePerturbation):
+class Guarded(KNormObjectivePerturbation):
     """`mean_direction` if n mu < guard, where noise dominates, and objective perturbation otherwise.
 
-    Objective perturbation has slopes of at most `clip`. mu is the Gaussian-DP parameter of
-    (epsilon, delta), doubled under add-remove. So 2/(n mu) is the standard deviation of the noise
-    on each coordinate of a mean of gradients of norm at most 1. n and mu are public, so the choice
-    costs nothing.
+    Objective perturbation is `knorm_objective_perturbation` with slopes of at most `clip`. mu is the
+    Gaussian-DP parameter of (epsilon, delta), doubled under add-remove. So 2/(n mu) is the standard
+    deviation of Gaussian noise on each coordinate of a mean of gradients of norm at most 1. n and mu are
+    public, so the choice costs nothing.
 
     guard: 60 is a compromise, chosen on data that `scripts/README.md` names. If the signal is weak,
     the class rate beats objective perturbation up to n mu of about 150. If it is strong, objective
@@ -140,16 +141,9 @@ class Guarded(GaussianObjectivePerturbation):
     """
 
     numbers = False
-    options = GaussianObjectivePerturbation.options
-    options = {k: v for k, v in options.items() if k not in ("loss", "offset", "most")}
+    delta = "needed"
+    options = {k: v for k, v in KNormObjectivePerturbation.options.items() if k != "loss"}
     options |= {"guard": Positive(60.0), "clip": CLIP}
-
-    def rule_lambda(
-        self, n: int, d: int, epsilon: float, delta: float, bound: float = 1.0, **options
-    ) -> float:
-        options = self.defaults() | options | {"loss": "logistic"}
-        options = {key: options[key] for key in options.keys() - {"guard"}}
-        return super().rule_lambda(n, d, epsilon, delta, bound, **options)
 
     def _kind(self, p):
         return kind("logistic", p.clip)

@@ -16,7 +16,7 @@ from snakemake.logging import LogEvent
 EVERY = 30  # seconds
 LAST = 10  # lines of a failed job's log
 # Snakemake's second message about a failed command repeats the command, with everything in its prefix.
-REPEATED = re.compile(r"returned non-zero exit status")
+REPEATED = re.compile(r"returned non-zero exit status|died with <Signals")
 
 
 class Terminal(logging.Handler):

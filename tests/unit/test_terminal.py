@@ -2,6 +2,7 @@
 
 import io
 import logging
+import subprocess
 import time
 
 import pytest
@@ -35,7 +36,8 @@ def test_only_what_belongs_to_a_run_is_left_out(shown):
     start(logger)
     logger.info("rule run:", extra={"event": LogEvent.JOB_INFO})
     logger.info("Select jobs to execute...")
-    logger.error("Command 'python x' returned non-zero exit status 1.")
+    for status in (1, -15):
+        logger.error(str(subprocess.CalledProcessError(status, "python x")))
     assert text() == "Unlocked working directory.\n"
     logger.info(NOTHING_TO_BE_DONE_MSG)
     logger.warning("a warning")

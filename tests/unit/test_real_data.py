@@ -196,7 +196,12 @@ NUMBERS = {
 }
 
 
-@pytest.mark.parametrize("name", KNOWN)
+LARGE = {"kdd99", "covertype"}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=pytest.mark.slow) if n in LARGE else n for n in KNOWN]
+)
 def test_rows_and_labels_are_the_known_ones(folder, name):
     data, meta, megabytes = prepare(name, folder)
     rows, positive, columns = KNOWN[name]

@@ -102,7 +102,7 @@ def test_a_forecast_and_coverage_at_one_epsilon():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("epsilon", [1.0, 2.0, 4.0, 8.0])
+@pytest.mark.parametrize("epsilon", [1.0, 4.0])
 def test_forecasts_are_within_a_tenth_and_intervals_cover(epsilon):
     check_copies(epsilon, 300, 300, 0.1)
 

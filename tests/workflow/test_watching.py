@@ -1,6 +1,7 @@
 """What a user sees of a run: a few lines, and one sentence about an overlay that does not exist."""
 
 import re
+
 from project import ROOT
 
 PROFILES = [ROOT / "profiles/default", *sorted((ROOT / "workflow/profiles").iterdir())]

@@ -205,7 +205,7 @@ def test_no_data_set_needs_more_proposals_than_is_said(name, kind):
                     continue
                 X, y = extreme(kind, n, d, rng)
                 release = MECHANISM.release(
-                    X, y, epsilon=epsilon, radius=radius, loss=name, restarts=100, rng=rng
+                    X, y, epsilon=epsilon, radius=radius, loss=name, restarts=60, rng=rng
                 )
                 worst = max(worst, 1 / release.info["acceptance"] / said)
     assert 0.05 < worst < 1

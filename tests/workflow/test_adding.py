@@ -124,7 +124,11 @@ def can_notice(path):
     if re.search(r'glob\("[^"]*\.py"\)', text):
         return True
     nodes = list(ast.walk(ast.parse(text)))
-    looked_up = {id(node.value) for node in nodes if isinstance(node, ast.Subscript)}
+    looked_up = {
+        id(node.value)
+        for node in nodes
+        if isinstance(node, ast.Subscript) or getattr(node, "attr", "") == "module"
+    }
     names = (node for node in nodes if getattr(node, "id", None) == "MECHANISMS")
     return any(id(node) not in looked_up for node in names)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from configured import configured
 from conftest import answer
 from jobs import forecasts
 from plots import ledger as plot_ledger
@@ -19,8 +20,6 @@ from reporting.collect import Gathered
 from reporting.page import badge_class, because, named, render, short
 from study import facts, paths
 from study.configuration import release_files
-from study.configuration.config import load
-from study.configuration.validation import read_yaml
 from study.jobs.files import write_csv
 
 
@@ -397,9 +396,6 @@ def took(script, cpu, wall, peak):
     return f"{script} took {cpu} s of a processor, {wall} s by the clock, {peak} MB\n"
 
 
-DEFAULT = read_yaml(Path(__file__).parents[2] / "config/config.yaml")
-
-
 def test_the_page_of_the_default_run_fits_into_eight_megabytes(decided, judged):
     """The default run's figures and cells are assumed to be as large as this page's."""
     text = judged
@@ -408,8 +404,8 @@ def test_the_page_of_the_default_run_fits_into_eight_megabytes(decided, judged):
     # Without pictures, the page holds this experiment's downloads, tables and statements, and
     # the scripts.
     of_cells = len(text) - sum(pictures)
-    _, experiments, _ = load(DEFAULT)
-    listed = [experiments[name] for name in DEFAULT["experiments"]]
+    config, experiments, _ = configured()
+    listed = [experiments[name] for name in config.experiments]
     figures = sum(len(experiment.figures) for experiment in listed)
     cells = sum(len(experiment.cells()) for experiment in listed)
     assert figures >= 100 and cells >= 2000

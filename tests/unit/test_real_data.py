@@ -18,7 +18,6 @@ from study import paths
 from study.configuration.data_set_keys import DataSet, File
 from study.configuration.validation import read_yaml
 from study.data import downloads, origins, readers
-from study.data.preparation import STEPS
 from study.data.prepared import Prepared
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -223,21 +222,6 @@ def test_targets_are_the_known_ones(folder, name):
     assert np.mean(data.y == 1) < 0.05
     assert meta["private_rows"] == [] and meta["bound"] == 1 and megabytes < 2000
     assert 0.6 < meta["largest_norm"] <= 1
-
-
-AS_PUBLISHED = [name for name in DATASETS if name.endswith("_as_published")]
-
-
-@pytest.mark.parametrize("name", [name.removesuffix("_as_published") for name in AS_PUBLISHED])
-def test_as_published_the_preparation_looks_at_all_rows(name):
-    published = entry(f"{name}_as_published")
-    looking = [step for each in published.steps for step in each if STEPS[step].private_rows]
-    # AdaSSP's data sets exist only as published: each row is divided by its norm.
-    if name not in DATASETS:
-        assert looking == ["standardise"] and published.premise
-        return
-    assert looking == ["standardise", "max_norm"]
-    assert published.source == entry(name).source
 
 
 def test_adults_missing_cells_are_counted(folder):

@@ -299,10 +299,6 @@ def test_a_name_that_occurs_twice_is_refused_if_it_is_used(loaded):
             "no column 'readmitted'; line 4 has all names: set `header: 4`",
         ),
         (
-            'Table 4, "provisional" \nid,age,ward,visits,readmitted',
-            "no column 'readmitted'; line 2 has all names: set `header: 2`",
-        ),
-        (
             "Clinic;\n\nid;age;ward;visits;readmitted",
             "no column 'readmitted'; line 3 has all names: set `delimiter: \";\"` and `header: 3`",
         ),

@@ -19,7 +19,6 @@ from study.configuration.validation import read_yaml
 from study.data import readers
 
 DATASETS = read_yaml(ROOT / "config/datasets.yaml")
-RANDHIE = [name for name in DATASETS if name.startswith("randhie")]
 UNIT = {"row": "a person's year", "group": "a person", "rows": 5, "source": "a study"}
 DELTA = 1e-6
 
@@ -99,13 +98,6 @@ def test_a_person_with_five_years():
     assert _unit({}, stated) == "" and group({}, stated) == ("row", "", "", "")
     void = stated._replace(epsilon=math.inf, profile=None)
     assert _unit({"unit": UNIT}, void) == "; a record is a person's year"
-
-
-def test_every_form_of_the_health_insurance_experiment_has_its_unit():
-    assert len(RANDHIE) == 11
-    for name in RANDHIE:
-        unit = DATASETS[name]["unit"]
-        assert unit["rows"] == 5 and "three or five years" in unit["source"]
 
 
 def test_entries_with_the_same_bounds_or_constants_have_the_same_premise():

@@ -49,8 +49,15 @@ def test_one_dimension_against_another_optimiser(loss, epsilon, n_lambda, bound)
     assert actual == pytest.approx(-best, abs=1e-4)
 
 
-@pytest.mark.parametrize("calibration", ["cms11", "single_log", "supremum"])
-@pytest.mark.parametrize("loss", ["logistic", "huber"])
+@pytest.mark.parametrize(
+    ("calibration", "loss"),
+    [
+        ("cms11", "logistic"),
+        ("single_log", "huber"),
+        ("supremum", "logistic"),
+        ("supremum", "huber"),
+    ],
+)
 def test_repaired_form_never_exceeds_epsilon(calibration, loss):
     for epsilon in (0.05, 1.0, 8.0):
         for n_lambda in (0.01, 1.0, 100.0):
@@ -721,7 +728,7 @@ def test_exact_curve_of_the_free_jacobian(epsilon):
     def worst(n_lambda):
         s = 1 / (1 + np.exp(w))
         largest = 0.0
-        for pull in np.linspace(0, 12 * sigma, 241):
+        for pull in np.linspace(0, 12 * sigma, 121):
             without = np.exp(-((n_lambda * w + pull) ** 2) / (2 * sigma**2)) * n_lambda
             with_record = np.exp(-((n_lambda * w + pull - s) ** 2) / (2 * sigma**2)) * (
                 n_lambda + s * (1 - s)

@@ -9,7 +9,7 @@ from dp_release.request import Request
 
 pytestmark = pytest.mark.slow
 
-PEOPLE, MOST, COPIES = 2400, 3, 60
+PEOPLE, MOST, COPIES = 2400, 3, 45
 TRUE = {"age": 0.03, "sex=m": 0.5, "score": -0.4, "constant": -1.8}
 COLUMNS = [
     rows.Unused("patient"),

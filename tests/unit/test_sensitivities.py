@@ -18,7 +18,7 @@ def record(rng, bound, label_bound=1.0):
     return x * size / np.linalg.norm(x), y
 
 
-def search(distance, bound, label_bound=1.0, adjacency=REPLACE_ONE, starts=40, steps=250, seed=0):
+def search(distance, bound, label_bound=1.0, adjacency=REPLACE_ONE, starts=20, steps=250, seed=0):
     """The largest distance(x, y, z, u) found by ever smaller random moves from random starts."""
     rng = np.random.default_rng(seed)
     best = 0.0

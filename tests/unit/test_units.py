@@ -130,13 +130,12 @@ def prepared(tmp_path, name, entry):
 
 def test_refusals_by_private_labels_are_premises(tmp_path):
     """Data with one label are refused, so the occurrence of both labels is a premise."""
-    meta = prepared(tmp_path, "wdbc", DATASETS["wdbc_clip"])
-    assert readers.BOTH in meta["premises"] and meta["unit"] == {}
     digits = prepared(tmp_path, "digits_4_9", DATASETS["digits_4_9"])
     (premise,) = digits["premises"]
     assert premise.endswith("and that each class has one")
-    stated = given_that(Guarantee(1.0, 1.0, 0.0, "replace-one", "why"), meta["premises"])
-    assert stated.reason.endswith(readers.BOTH)
+    assert digits["unit"] == {}
+    stated = given_that(Guarantee(1.0, 1.0, 0.0, "replace-one", "why"), digits["premises"])
+    assert stated.reason.endswith(premise)
     with pytest.raises(ValueError, match="every row has the label"):
         readers.two_classes(["a", "a"], "a", "here")
 

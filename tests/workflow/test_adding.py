@@ -173,6 +173,7 @@ def test_a_missing_file_is_refused_although_there_are_results(copy):
     assert copy.plan("--", "wdbc")  # wdbc does not need the missing file
 
 
+@pytest.mark.slow
 def test_a_report_and_a_job_elsewhere_do_not_miss_the_file(copy):
     (copy / "my_survey.csv").unlink()
     copy.snakemake("--report", "report.zip", "--", "my_study")
@@ -199,6 +200,7 @@ def test_other_rows_or_another_file_are_prepared_although_it_is_older(copy):
     assert prepares(copy)
 
 
+@pytest.mark.slow
 def test_a_cell_that_is_no_number_is_told_with_file_column_and_row(project):
     lines = (project / "my_survey.csv").read_text().splitlines()
     age, _, visits, outcome = lines[41].split(",")

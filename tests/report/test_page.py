@@ -45,6 +45,18 @@ class Outline(HTMLParser):
         self.sources += [attributes["src"]] if "src" in attributes else []
 
 
+PAGES = []
+
+
+@pytest.fixture
+def judged(decided):
+    """The page of `decided`, as of sizes that count. It is always the same, so it is made once."""
+    decided.smaller = []
+    if not PAGES:
+        PAGES.append(page_of(decided))
+    return PAGES[0]
+
+
 def test_a_missing_cell_is_a_visible_gap_and_the_rest_is_shown(experiment):
     lost = next(c for c in experiment.cells("table") if c.method == "output_perturbation")
     Path(experiment.run_path(lost)).unlink()
@@ -79,8 +91,8 @@ def test_nothing_run_is_reported_as_not_run(experiment):
         assert {row["verdict"] for row in rows} == {"not decided yet"}
 
 
-def test_every_link_image_and_id_holds(experiment):
-    outline, cited = Outline(page_of(experiment)), facts.read(experiment.source).link
+def test_every_link_image_and_id_holds(decided, judged):
+    outline, cited = Outline(judged), facts.read(decided.source).link
     assert len(set(outline.ids)) == len(outline.ids)
     for href in outline.hrefs:
         assert href.startswith("data:") or href == cited or href[1:] in outline.ids, href
@@ -161,18 +173,6 @@ def test_why_a_statement_has_its_verdict_is_a_sentence_with_names():
     row = {"decided_by": "fails: output_perturbation is above"}
     assert because(row, names) == "Fails: output perturbation is above."
     assert because({"decided_by": ""}, names) == ""
-
-
-PAGES = []
-
-
-@pytest.fixture
-def judged(decided):
-    """The page of `decided`, as of sizes that count. It is always the same, so it is made once."""
-    decided.smaller = []
-    if not PAGES:
-        PAGES.append(page_of(decided))
-    return PAGES[0]
 
 
 def test_no_key_is_shown_where_a_name_should_be(judged):

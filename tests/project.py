@@ -100,7 +100,7 @@ class Project:
         """
         environment = os.environ | ENVIRONMENT
         if capture:
-            environment |= {"CAPTURE": str(capture), "PYTHONPATH": str(CAPTURE), "DP_FORK": "0"}
+            environment |= {"CAPTURE": str(capture), "PYTHONPATH": str(CAPTURE)}
         environment |= self.environment
         environment.pop("PYTHONDONTWRITEBYTECODE", None)  # compilation takes seconds
         process = subprocess.Popen(

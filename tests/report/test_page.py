@@ -8,6 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from configured import configured
 from conftest import answer
 from jobs import forecasts
 from plots import ledger as plot_ledger
@@ -19,8 +20,6 @@ from reporting.collect import Gathered
 from reporting.page import badge_class, because, named, render, short
 from study import facts, paths
 from study.configuration import release_files
-from study.configuration.config import load
-from study.configuration.validation import read_yaml
 from study.jobs.files import write_csv
 
 
@@ -46,6 +45,18 @@ class Outline(HTMLParser):
         self.sources += [attributes["src"]] if "src" in attributes else []
 
 
+PAGES = []
+
+
+@pytest.fixture
+def judged(decided):
+    """The page of `decided`, as of sizes that count. It is always the same, so it is made once."""
+    decided.smaller = []
+    if not PAGES:
+        PAGES.append(page_of(decided))
+    return PAGES[0]
+
+
 def test_a_missing_cell_is_a_visible_gap_and_the_rest_is_shown(experiment):
     lost = next(c for c in experiment.cells("table") if c.method == "output_perturbation")
     Path(experiment.run_path(lost)).unlink()
@@ -54,13 +65,6 @@ def test_a_missing_cell_is_a_visible_gap_and_the_rest_is_shown(experiment):
     log.write_text("Traceback\nerror: row 3 has norm 2\n")
     gathered = Gathered(experiment, {})
     assert gathered.status == f"partial: 1 of {len(experiment.cells())} cells are missing"
-    text = whole([gathered])
-    assert "This is a partial report." in text
-    assert "<code>snakemake --cores all -- cm08</code> makes the rest." in text
-    shows = {"configuration": "--configfile config/smoke.yaml", "experiments": {}}
-    text = render([gathered], seed=1, shows=shows)
-    assert "<code>snakemake --configfile config/smoke.yaml --cores all -- cm08</code>" in text
-    assert "failed: error: row 3 has norm 2" in text
     columns, rows = gathered.cell_table()
     (gap,) = [row for row in rows if row[columns.index("status")] != "ok"]
     assert gap[columns.index("error_mean")] != gap[columns.index("error_mean")]  # NaN
@@ -68,6 +72,13 @@ def test_a_missing_cell_is_a_visible_gap_and_the_rest_is_shown(experiment):
     whys = {f["name"]: f["why"] for f in gathered.figures()}
     assert whys["figure_2a"] == "not made yet"
     assert all(f["data"] for f in gathered.figures() if f["name"].startswith("figure"))
+    experiment.figures = {}
+    shows = {"configuration": "--configfile config/smoke.yaml", "experiments": {}}
+    text = render([gathered], seed=1, shows=shows)
+    assert "This is a partial report." in text
+    command = "snakemake --configfile config/smoke.yaml --cores all -- cm08"
+    assert f"<code>{command}</code> makes the rest." in text
+    assert "failed: error: row 3 has norm 2" in text
 
 
 def test_nothing_run_is_reported_as_not_run(experiment):
@@ -80,8 +91,8 @@ def test_nothing_run_is_reported_as_not_run(experiment):
         assert {row["verdict"] for row in rows} == {"not decided yet"}
 
 
-def test_every_link_image_and_id_holds(experiment):
-    outline, cited = Outline(page_of(experiment)), facts.read(experiment.source).link
+def test_every_link_image_and_id_holds(decided, judged):
+    outline, cited = Outline(judged), facts.read(decided.source).link
     assert len(set(outline.ids)) == len(outline.ids)
     for href in outline.hrefs:
         assert href.startswith("data:") or href == cited or href[1:] in outline.ids, href
@@ -105,7 +116,7 @@ def test_the_verdicts_are_those_of_the_files_that_jobs_write(decided):
 
 
 def test_text_from_results_cannot_become_markup(experiment):
-    experiment.title = "<script>alert(1)</script>"
+    experiment.title, experiment.figures = "<script>alert(1)</script>", {}
     page = page_of(experiment)
     assert "<script>alert" not in page and "&lt;script&gt;alert" in page
 
@@ -164,9 +175,8 @@ def test_why_a_statement_has_its_verdict_is_a_sentence_with_names():
     assert because({"decided_by": ""}, names) == ""
 
 
-def test_no_key_is_shown_where_a_name_should_be(decided):
-    decided.smaller = []
-    page = page_of(decided)
+def test_no_key_is_shown_where_a_name_should_be(judged):
+    page = judged
     hidden = r"<(script|style|code|pre|head)\b.*?</\1>|<a class=.csv.*?</a>|<[^>]*>"
     seen = re.sub(hidden, " ", page, flags=re.S)
     assert "objective perturbation, as printed" in seen
@@ -276,7 +286,7 @@ ARITHMETIC = ("cm08-13", "cm08-17", "cm08-18")
 
 
 def test_toy_sizes_have_a_banner_and_no_verdict(decided):
-    experiment = decided
+    experiment, decided.figures = decided, {}
     page = page_of(experiment)
     assert "Toy sizes: nothing here is a finding." in page
     assert "20 instead of 1,000 draws of the noise in a cell" in page
@@ -361,6 +371,8 @@ def test_the_page_shows_recorded_verdicts_with_their_reasons_and_why_they_are_st
 
 
 def test_a_partial_report_judges_nothing_itself(decided):
+    decided.figures = {}
+
     def found(section):
         return {row["verdict"] for row in Gathered(decided, {}).verdicts(section)}
 
@@ -384,20 +396,16 @@ def took(script, cpu, wall, peak):
     return f"{script} took {cpu} s of a processor, {wall} s by the clock, {peak} MB\n"
 
 
-DEFAULT = read_yaml(Path(__file__).parents[2] / "config/config.yaml")
-
-
-def test_the_page_of_the_default_run_fits_into_eight_megabytes(decided):
+def test_the_page_of_the_default_run_fits_into_eight_megabytes(decided, judged):
     """The default run's figures and cells are assumed to be as large as this page's."""
-    decided.smaller = []
-    text = page_of(decided)
+    text = judged
     pictures = [len(data) for data in re.findall(r'src="data:image/webp;base64,([^"]*)"', text)]
     assert len(pictures) >= 5 and max(pictures) < 100_000
     # Without pictures, the page holds this experiment's downloads, tables and statements, and
     # the scripts.
     of_cells = len(text) - sum(pictures)
-    _, experiments, _ = load(DEFAULT)
-    listed = [experiments[name] for name in DEFAULT["experiments"]]
+    config, experiments, _ = configured()
+    listed = [experiments[name] for name in config.experiments]
     figures = sum(len(experiment.figures) for experiment in listed)
     cells = sum(len(experiment.cells()) for experiment in listed)
     assert figures >= 100 and cells >= 2000
@@ -521,11 +529,9 @@ def test_the_ledgers_picture_has_the_worst_and_a_table_has_the_others(project):
     assert 'id="ledger-amp_released" class="audited" data-what="released program"' in page
 
 
-def test_figures_bear_the_verdicts_on_what_they_show(decided, monkeypatch):
-    decided.smaller = []
-    page = page_of(decided)
+def test_figures_bear_the_verdicts_on_what_they_show(decided, judged, monkeypatch):
     captions = dict(
-        re.findall(r'<figure id="cm08-(\w+)">.*?<figcaption>(.*?)</figcaption>', page, re.S)
+        re.findall(r'<figure id="cm08-(\w+)">.*?<figcaption>(.*?)</figcaption>', judged, re.S)
     )
     claims = {row["id"]: row["verdict"] for row in Gathered(decided, {}).verdicts("claims")}
     shown = {
@@ -549,6 +555,7 @@ def test_figures_bear_the_verdicts_on_what_they_show(decided, monkeypatch):
     assert figure_verdicts.of_numbers(decided, decided.figures["figure_2c"], rows) == ""
     assert {n for n, said in captions.items() if figure_verdicts.NOTHING in said} == {"tuning"}
     monkeypatch.setattr(figure_verdicts, "of_claims", lambda cards: {})
+    decided.figures = {"figure_2c": decided.figures["figure_2c"]}
     caption = page_of(decided).partition('id="cm08-figure_2c"')[2].partition("</figure>")[0]
     assert figure_verdicts.NOTHING in caption
 
@@ -613,13 +620,11 @@ def test_a_worse_proof_of_some_cells_accuses_only_their_variant(ledger):
 
 
 def test_cards_and_the_ledgers_lines_are_linked(experiment):
-    name = "objective_perturbation_cm08"
+    name, experiment.figures = "objective_perturbation_cm08", {}
     rows = [attack(name, 1, 1, 0.5, "consistent with the claim")]
     rows.append(attack("dp_sgd", 1, 1, 0.5, "consistent with the claim"))
     write_csv(paths.LEDGER(), list(rows[0]), [row.values() for row in rows])
-    page = render(
-        [Gathered(experiment, {})], seed=1, shows={"configuration": "", "experiments": {}}
-    )
+    page = page_of(experiment)
     card = page.partition('id="source-chaudhuri_monteleoni_2008"')[2].partition("</article>")[0]
     assert f'href="#ledger-{name}"' in card and "#ledger-dp_sgd" not in card
     line = page.partition(f'id="ledger-{name}"')[2].partition("</li>")[0]

@@ -77,8 +77,10 @@ def covered(task, n, epsilon, copies, seed=1):
 @pytest.mark.slow
 @pytest.mark.parametrize("task", [CLASSES, NUMBERS], ids=["classes", "numbers"])
 def test_intervals_under_found_bounds_cover_every_coefficient(task):
-    for name, (share, given) in covered(task, 5000, 1.0, 100).items():
-        assert share >= 0.9, (name, share)
+    copies = 60
+    for name, (share, given) in covered(task, 5000, 1.0, copies).items():
+        # if the true share is .95, this fails once in 400 times for a coefficient
+        assert share >= 0.95 - 3 * math.sqrt(0.95 * 0.05 / copies), (name, share)
         assert given > 0.9, (name, given)
 
 

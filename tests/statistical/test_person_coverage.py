@@ -9,7 +9,7 @@ from dp_release.request import Request
 
 pytestmark = pytest.mark.slow
 
-PEOPLE, MOST, COPIES = 2400, 3, 60
+PEOPLE, MOST, COPIES = 2400, 3, 45
 TRUE = {"age": 0.03, "sex=m": 0.5, "score": -0.4, "constant": -1.8}
 COLUMNS = [
     rows.Unused("patient"),
@@ -66,9 +66,10 @@ def coverage(numbers, count, epsilon, copies=COPIES, believed=None):
     return dict(zip(schema.names, np.nanmean(covered, axis=0), strict=True)), answered
 
 
-@pytest.mark.parametrize("epsilon", [1.0, 4.0])
-@pytest.mark.parametrize("count", ["rows", "persons"])
-@pytest.mark.parametrize("numbers", [False, True])
+@pytest.mark.parametrize(
+    ("numbers", "count", "epsilon"),
+    [(False, "rows", 1.0), (False, "persons", 4.0), (True, "rows", 4.0), (True, "persons", 1.0)],
+)
 def test_every_coefficient_is_covered(numbers, count, epsilon):
     covered, answered = coverage(numbers, count, epsilon)
     assert (answered > 0.8).all(), answered

@@ -49,8 +49,7 @@ def estimate(d, e, m, r, loss, kind, far, angle, draws, seed):
     return gain.mean(), gain.std() / math.sqrt(draws)
 
 
-@pytest.mark.parametrize("loss", ["logistic", "log_cosh"])
-@pytest.mark.parametrize("d", [5, 10])
+@pytest.mark.parametrize(("d", "loss"), [(5, "logistic"), (10, "log_cosh")])
 def test_no_estimate_exceeds_its_bound(d, loss):
     """The worst of several bases and angles, drawn again with another seed."""
     for e, kind in (
@@ -88,9 +87,9 @@ def test_no_estimate_exceeds_its_bound(d, loss):
                 assert mean > 1e-2 + 3 * error  # the profile itself is exceeded below the threshold
 
 
-@pytest.mark.parametrize("body", ["ball", "box"])
 @pytest.mark.parametrize(
-    ("loss", "k"), [("logistic", 1.0), ("clipped_logistic", 0.75), ("log_cosh", 0.5)]
+    ("body", "loss", "k"),
+    [("ball", "logistic", 1.0), ("box", "clipped_logistic", 0.75), ("ball", "log_cosh", 0.5)],
 )
 def test_a_longer_search_finds_no_loss_above_the_pure_bound(body, loss, k):
     rng = np.random.default_rng(5)
@@ -108,8 +107,7 @@ def test_a_longer_search_finds_no_loss_above_the_pure_bound(body, loss, k):
         assert worst > 0.8
 
 
-@pytest.mark.parametrize("loss", ["logistic", "log_cosh"])
-@pytest.mark.parametrize("e", [0.5, 1.0, 2.0])
+@pytest.mark.parametrize(("loss", "e"), [("logistic", 0.5), ("log_cosh", 1.0), ("logistic", 2.0)])
 def test_finer_grids_in_the_plane(loss, e):
     for kind, share in (
         ("remove", 1.0),
@@ -118,7 +116,7 @@ def test_finer_grids_in_the_plane(loss, e):
         ("replace", 1.0),
         ("replace", 0.5),
     ):
-        exact, bound = plane(loss, e, 1e-2, kind, share, points=600, pulls=(2.0, 4.0, 8.0, 14.0))
+        exact, bound = plane(loss, e, 1e-2, kind, share, points=480, pulls=(2.0, 4.0, 8.0, 14.0))
         print(loss, e, kind, share, exact, bound)
         assert exact <= bound * (1 + 1e-3)
         if kind == "remove" and share == 1:

@@ -95,7 +95,7 @@ def test_the_share_is_what_resolves_the_mean():
     ("mechanism", "law"), [(GAUSSIAN, norm), (KNORM, laplace)], ids=("gaussian", "laplace")
 )
 def test_an_offset_of_numbers_is_the_noisy_mean_and_no_more(mechanism, law):
-    n = 4000
+    n = 1500
     X, y = np.zeros((n, 1)), rows(n)[1]
     asked = {"epsilon": 1.0, "delta": 1e-6, "lam": 1.0, "loss": "log_cosh", "offset": "paid"}
     found = mechanism.release(X, y, restarts=2000, rng=generator(7), **asked)

@@ -65,8 +65,8 @@ def test_the_request_is_the_same_and_its_model_is_returned(study, name, rows_the
         assert making.changes(asked.request, asked.book, asked.path)[1] == []
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_the_command_copies_the_model(study, name):
+def test_the_command_copies_the_model(study):
+    name = NAMES[0]
     before = (study / "clinic.book/book.jsonl").read_bytes()
     words = [sys.executable, ROOT / "scripts/tools/release.py", "make", name, "--out", "out"]
     done = subprocess.run(words, capture_output=True, text=True, check=False)

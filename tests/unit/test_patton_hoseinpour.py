@@ -17,40 +17,14 @@ def loaded(name, **settings):
     return changed(name, **settings)[name]
 
 
-def test_patton_is_the_published_protocol():
-    experiment = loaded("patton")
-    assert experiment.folds * experiment.restarts >= 20
-    cells = experiment.cells(["epsilon", "descent"])
-    assert {cell.train_size for cell in cells} == {455}
-    assert {cell.epsilon for cell in cells} - {math.inf} == {10.0**k for k in range(-3, 4)}
-    shown = {m for ms in experiment.figures["figure_1a"].options["panels"].values() for m in ms}
-    assert shown | {"linear_regression"} == {cell.method for cell in cells}
-
-
-def test_hoseinpour_trains_on_400_rows():
-    experiment = loaded("hoseinpour")
-    assert {cell.train_size for cell in experiment.cells("simulated")} == {400}
-    assert experiment.folds * experiment.restarts == 100
-
-
 @pytest.mark.parametrize(
     ("name", "settings", "message"),
     [
         ("patton", {"methods": {"functional_gaussian": {"delta": 0}}}, "delta"),
         (
             "patton",
-            {"methods": {"functional_laplace": {"options": {"sensitivity": "l1"}}}},
-            "sensitivity is one of",
-        ),
-        (
-            "patton",
             {"tables": {"table_1a": {"options": {"published": "table_2"}}}},
             "no comparison 'table_2'",
-        ),
-        (
-            "patton",
-            {"figures": {"figure_1a": {"options": {"panels": {"x": ["adaspp"]}}}}},
-            "did you mean 'adassp'",
         ),
         (
             "patton",
@@ -59,13 +33,6 @@ def test_hoseinpour_trains_on_400_rows():
                 "sweeps": {"ball": {"methods": ["dp_gd"]}},
             },
             "wdbc_ball has none",
-        ),
-        ("hoseinpour", {"methods": {"dp_gd": {"options": {"clip": 0}}}}, "clip"),
-        ("hoseinpour", {"methods": {"dp_gd": {"options": {"iterations": 0}}}}, "iterations"),
-        (
-            "hoseinpour",
-            {"figures": {"accuracy": {"options": {"plain": ["dp_gdd"]}}}},
-            "did you mean 'dp_gd'",
         ),
         (
             "hoseinpour",
@@ -79,16 +46,10 @@ def test_hoseinpour_trains_on_400_rows():
         ),
         (
             "patton",
-            {"figures": {"figure_1a": {"options": {"panels": {"a": {"adam": 1}}}}}},
-            "options.panels.a: must be a list, not a mapping",
-        ),
-        (
-            "patton",
             {"figures": {"figure_1a": {"options": {"baseline": "linear_regresion"}}}},
             "options.baseline: no method .*; did you mean 'linear_regression'",
         ),
         ("hoseinpour", {"sweeps": {"simulated": {"train_sizes": [401]}}}, "more than the 400"),
-        ("hoseinpour", {"sweeps": {"real": {"train_sizes": [720]}}}, "more than the 719"),
     ],
 )
 def test_what_cannot_run_is_refused(name, settings, message):

@@ -13,7 +13,7 @@ from dp.rows import Rows, check_rows
 from dp.solvers.fits import shared_fit
 from dp.solvers.newton import minimise
 from jobs import prepare
-from study.data import prepared
+from study.data import prepared, readers
 from study.data.prepared import Prepared
 from study.jobs import folds
 
@@ -178,4 +178,5 @@ def test_clipped_cells_are_counted(tmp_path, monkeypatch):
     ]
     monkeypatch.setattr("sys.argv", ["jobs/prepare.py", *words])
     prepare.main()
-    assert json.loads((tmp_path / "d.json").read_text())["clipped"] == {"a": 2}
+    made = json.loads((tmp_path / "d.json").read_text())
+    assert made["clipped"] == {"a": 2} and readers.BOTH in made["premises"]

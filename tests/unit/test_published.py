@@ -5,20 +5,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from configured import entry
+from configured import changed, entry
 from sources.hoseinpour_2023.tables import by_column, pretraining
 from sources.patton_linear.tables import COLUMNS, printed_accuracy
 from sources.veldhuizen_2020.tables import published_errors, timing
 from study.configuration import printed_values
-from study.configuration.config import load
 from study.configuration.experiment import Experiment
 from tables.tuned_values import tuning
 
 
 @pytest.fixture(scope="module")
 def experiments():
-    names = ["veldhuizen", "patton", "hoseinpour"]
-    return load({"seed": 1, "experiments": names})[1]
+    return {name: changed(name)[name] for name in ("veldhuizen", "patton", "hoseinpour")}
 
 
 def test_printed_values_with_their_cells(experiments):

@@ -94,9 +94,6 @@ NO_ROW = (
             'set `delimiter: "\\t"`',
         ),
         ('"a\nb",z\n1,yes\n', "t.csv: has no column 'y' (it has: 'a\\nb', z)"),
-        ("a,b,y\n1,1_000,yes\n", "t.csv: column 'b', row 2: '1_000' is not a number"),
-        ("a,b,y\n1,\u0661\u0662,yes\n", "t.csv: column 'b', row 2: '\u0661\u0662' is not a number"),
-        ('a,b,y\n1,"2\n3",yes\n', "t.csv: column 'b', row 2: '2\\n3' is not a number"),
         ("y\nyes\nno\n", "t.csv: has no column besides the label"),
         (
             "a,a,y\n1,2,yes\n",
@@ -105,11 +102,6 @@ NO_ROW = (
         ("a,b,y\n1,2,yes\n3,no\n", f"t.csv: row 3 has 2 cells, the header 3{NO_ROW}"),
         (
             "a,b,y\n1,2,yes\n3,4,no,5\n",
-            "t.csv: row 3 has 4 cells, the header 3: a cell with a delimiter, such as a decimal comma, "
-            "must be in quotes",
-        ),
-        (
-            'a,b,y\n1,2,"y""es"\n3,4,5,"n""o"\n',
             "t.csv: row 3 has 4 cells, the header 3: a cell with a delimiter, such as a decimal comma, "
             "must be in quotes",
         ),
@@ -127,42 +119,31 @@ NO_ROW = (
             "Table 1\n\na,b,y\n1,2,yes\n3,4,no\n",
             "t.csv: has no column 'y'; line 3 has all names: set `header: 3`",
         ),
-        (
-            "sep=;\na;b;y\n1;2;yes\n",
-            "t.csv: has no column 'y'; its cells seem to be separated by \";\": "
-            'set `delimiter: ";"`',
-        ),
         *(
             (
                 f'a,b,y\n1,"{cell}",yes\n3,4,no\n',
                 f"t.csv: column 'b', row 2: {cell!r} is not a number: it has a decimal comma, or marks "
                 f"between thousands; write numbers in the file like 1234.5",
             )
-            for cell in ("49,5", "-0,25", "1.234,5", "1 234,5", "1,234,567.8", "1'234,5")
+            for cell in ("49,5", "1.234,5", "1 234,5", "1'234,5")
         ),
         ('a,b,y\n1,"1,x",yes\n3,4,no\n', "t.csv: column 'b', row 2: '1,x' is not a number"),
         ("a,b,y\n1,2,yes\n\n3,x,no\n", "t.csv: column 'b', row 4: 'x' is not a number"),
         ("a,b,y\n1,,yes\n3,4,no\n", "t.csv: column 'b', row 2: the cell is empty"),
         ("a,b,y\n1,2,yes\n3,NaN,no\n", "t.csv: column 'b', row 3: 'NaN' is not a finite number"),
-        ("a,b,y\n1,inf,yes\n3,4,no\n", "t.csv: column 'b', row 2: 'inf' is not a finite number"),
         ("a,b,y\n1_000,2,yes\n3,4,no\n", "t.csv: column 'a', row 2: '1_000' is not a number"),
         ("a,b,y\n1,٤,yes\n3,4,no\n", "t.csv: column 'b', row 2: '٤' is not a number"),
-        ("a,b,y\n1,0x1,yes\n3,4,no\n", "t.csv: column 'b', row 2: '0x1' is not a number"),
         ("a,b,y\n1,NA,yes\n3,4,no\n", "t.csv: column 'b', row 2: 'NA' is not a number"),
-        ("a,b,y\n1,null,yes\n3,4,no\n", "t.csv: column 'b', row 2: 'null' is not a number"),
         ("a,b,y\n1,?,yes\n3,4,no\n", "t.csv: column 'b', row 2: '?' is not a number"),
         (
             "a,b,y\n1,1e999,yes\n3,4,no\n",
             "t.csv: column 'b', row 2: '1e999' is not a finite number",
         ),
-        ("a,b,y\n1,True,yes\n3,4,no\n", "t.csv: column 'b', row 2: 'True' is not a number"),
         # A line break in quotes is part of its cell.
         ('a,b,y\n1,"2\n3",yes\n3,4,no\n', "t.csv: column 'b', row 2: '2\\n3' is not a number"),
         ('a,b,y\n1,2,"n\no"\n3,x,no\n', "t.csv: column 'b', row 3: 'x' is not a number"),
         ("a,b,y\n1,2,yes\n   \n3,4,no\n", f"t.csv: row 3 has 1 cell, the header 3{NO_ROW}"),
         ("a,b,y\n1,2,\n3,4,no\n", "t.csv: column 'y', row 2: the label is missing"),
-        ("a,b,y\n1,2,yes\n3,4,nan\n", "t.csv: column 'y', row 3: the label is missing"),
-        ("a,b,y\n1,2,yes\n3,4,NA\n", "t.csv: column 'y', row 3: the label is missing"),
         (
             "a,b,y\n1,2,yes\n3,4,yes\n",
             "t.csv: column 'y': every row has the label 'yes' (labels found: 'yes')",
@@ -292,24 +273,16 @@ def test_labels_are_told_apart_by_every_digit(tmp_path, write):
 LISTED = [
     "1",
     1,
-    1.0,
     0.1,
-    -2,
     2**53 + 1,
     "a",
-    "true",
     "True",
-    "NA",
     "?",
     "010",
-    "14:00",
-    "1.50",
-    1e20,
 ]
 SPELLINGS = [
     "1",
     "1.0",
-    " 1 ",
     "+1",
     "1e0",
     "01",
@@ -323,17 +296,10 @@ SPELLINGS = [
 SPELLINGS += [
     "A",
     "true",
-    "TRUE",
     "NA",
-    "na",
     "?",
     "",
-    "8",
     "010",
-    "840",
-    "14:00",
-    "1.50",
-    "1.5",
     "1e20",
 ]
 SPELLINGS += ["100000000000000000000", "1_0", "\u0661", "nan", "inf", "x"]
@@ -381,11 +347,6 @@ def test_unused_columns_may_be_nameless_or_named_twice(write):
         ValueError, match=r"the header names 'a' twice: give each column that is used"
     ):
         read(path, bounds={"a": [0, 4]})
-
-
-def test_a_label_with_a_decimal_comma_is_named():
-    with pytest.raises(ValueError, match="'49,5' is not a number: it has a decimal comma"):
-        readers.two_classes(["49,5", "1"], Above(above=2), "here")
 
 
 def test_a_positive_yes_that_yaml_made_true_is_explained():
@@ -483,15 +444,6 @@ def test_missing_cells_become_what_the_configuration_says(write):
     np.testing.assert_array_equal(
         readers.read(listed, "t").X[:, 1:], [[0, 0, 1], [1, 0, 0], [0, 1, 0], [1, 0, 0], [1, 0, 0]]
     )
-
-
-@pytest.mark.parametrize("quote", ["", '"'])
-def test_labels_and_categories_stay_the_text_that_they_are(write, quote):
-    cells = ["01", "1.0", "1", "1e0", "True"]
-    rows = "".join(f"{quote}{cell}{quote},{quote}{cell}{quote},3\n" for cell in cells)
-    X, labels, _ = readers.read_csv(write(f"y,c,x\n{rows}"), "y", categories={"c": cells})
-    assert labels == cells
-    np.testing.assert_array_equal(X, np.column_stack([np.full(5, 3), np.eye(5)]))
 
 
 def test_several_files_one_after_the_other(write, tmp_path):

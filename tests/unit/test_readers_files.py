@@ -69,11 +69,9 @@ def test_images_with_a_test_part(tmp_path):
             r"the magic number is 0x00000801, not 0x00000803",
         ),
         ("x", idx(IMAGES, kind=0x0D), "magic number is 0x00000d03"),
-        ("x", b"PK", "magic number"),
         ("x.gz", PAGE, "is a web page"),
         ("x", idx(IMAGES)[:-2], r"announces 12 values, but 10 follow"),
         ("x", idx(IMAGES) + b"\0", r"announces 12 values, but 13 follow"),
-        ("x", idx(IMAGES)[:9], "but 0 follow"),
     ],
 )
 def test_bad_idx_files(tmp_path, name, content, match):
@@ -81,11 +79,6 @@ def test_bad_idx_files(tmp_path, name, content, match):
     with pytest.raises(ValueError, match=match) as problem:
         read_idx(path, 3)
     assert path in str(problem.value)
-
-
-def test_idx_file_that_is_not_there(tmp_path):
-    with pytest.raises(ValueError, match="cannot be read"):
-        read_idx(tmp_path / "nothing.gz", 3)
 
 
 BANK = '"age";"job";"y"\n41;"admin.";"no"\n52;"retired";"yes"\n'
@@ -185,8 +178,6 @@ def test_a_member_of_a_compressed_tar(tmp_path):
         ("a.zip", PAGE, "is a web page"),
         ("a.zip", b"not an archive", "the archive is damaged"),
         ("a.csv.gz", gzip.compress(b"a,y\n1,no\n" * 99, mtime=0)[:-8], "is cut off"),
-        ("a.csv.gz", gzip.compress(b"a,y\n" * 99, mtime=0)[:-5] + b"\0" * 5, "is damaged"),
-        ("a.csv", b"a,y\n\xff\xfe,no\n", "is not UTF-8"),
     ],
 )
 def test_bad_tables(tmp_path, name, content, match):
@@ -194,13 +185,6 @@ def test_bad_tables(tmp_path, name, content, match):
     with pytest.raises(ValueError, match=match) as problem:
         readers.read_csv(path, "y")
     assert path in str(problem.value)
-
-
-def test_truncated_zip(tmp_path):
-    path = archive(tmp_path)
-    path.write_bytes(path.read_bytes()[:-30])
-    with pytest.raises(ValueError, match="the archive is damaged"):
-        readers.read_csv(path, "y", member="bank/full.csv")
 
 
 @pytest.mark.parametrize(("place", "value", "said"), [(8, 1, "is encrypted"), (10, 77, "method")])

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from configured import configured
+from project import ROOT
 from study import paths
+from study.configuration.validation import read_yaml
 from study.jobs import records
 
 A, B, REAL = "--configfile a.yaml", "--configfile b.yaml", "--configfile config/real.yaml"
@@ -78,7 +79,8 @@ def test_real_cells_in_the_default_folder_are_named_once_with_a_command(folder, 
 
 
 def test_each_shipped_overlay_has_a_folder_of_its_own():
-    folders = {name: configured(name)[0].results for name in ("real", "full", "smoke")}
+    files = {name: ROOT / f"config/{name}.yaml" for name in ("real", "full", "smoke")}
+    folders = {name: read_yaml(file)["results"] for name, file in files.items()}
     assert folders == {name: f"results-{name}" for name in folders}
 
 

@@ -39,7 +39,6 @@ def test_a_release_from_its_first_refusal_to_a_correction(folder, release_tool):
     """The commands in the order of an owner who finds a mistake in the rows after the release."""
     out, model = ("--out", "releases/clinic"), folder / "releases/clinic/model.json"
     assert "only after a preview" in release_tool("make", "clinic", *out, fails=True)
-    assert "no finished release 'clinic'" in release_tool("check", "clinic", fails=True)
     said = release_tool("preview", "clinic")
     assert "age: 600 cells are read." in said and "Spent are epsilon 0 of 9" in said
     assert FINISHED not in release_tool("make", "clinic", *out)
@@ -51,15 +50,12 @@ def test_a_release_from_its_first_refusal_to_a_correction(folder, release_tool):
     (folder / "clinic.csv").write_text(ROWS.replace("20,yes", "21,yes"))
     said = release_tool("check", "clinic", fails=True)
     assert said.startswith("PRIVATE") and "Since then, the rows changed." in said
-    model.unlink()
-    assert FINISHED in release_tool("make", "clinic", *out)
     (folder / "clinic.csv").unlink()
     model.unlink()
     said = release_tool("make", "clinic", *out)  # needs no rows
     assert FINISHED in said and "`release.py check clinic` compares rows" in said
     assert model.read_bytes() == first
-    for word in ("check", "preview"):
-        assert "clinic.csv: cannot be read" in release_tool(word, "clinic", fails=True)
+    assert "clinic.csv: cannot be read" in release_tool("check", "clinic", fails=True)
     (folder / "clinic.csv").write_text(ROWS)
 
     release = folder / "config/releases/clinic.yaml"
@@ -92,7 +88,7 @@ def test_a_release_from_its_first_refusal_to_a_correction(folder, release_tool):
 def test_a_preview_writes_no_book_beside_files_that_may_be_published(folder, release_tool):
     (folder / "releases/clinic").mkdir(parents=True)
     (folder / "link").symlink_to("releases")
-    for place in ("releases/clinic.book", "releases/clinic/book", "link/book"):
+    for place in ("releases/clinic/book", "link/book"):
         (folder / "config/releases/clinic.yaml").write_text(RELEASE.replace("clinic.book", place))
         assert "among files that may be published" in release_tool("preview", "clinic", fails=True)
         assert not (folder / place).exists()

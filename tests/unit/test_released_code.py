@@ -8,12 +8,11 @@ import pytest
 from scipy.stats import t
 
 from analyses.released_code import released_code
-from configured import entry
+from configured import changed, entry
 from dp.mechanisms import MECHANISMS
 from plots import style
 from plots.noise_needed import released_code as figure
 from reporting.ledger import RELEASED
-from study.configuration import config
 from tables.medians import medians
 from tables.released_code import SHOWN
 from tables.released_code import released_code as table
@@ -22,9 +21,7 @@ from tables.released_code import released_code as table
 @pytest.fixture(scope="module")
 def rows(tmp_path_factory):
     out = tmp_path_factory.mktemp("released") / "cases.csv"
-    spec = config.load({"seed": 1, "experiments": ["released_code"]})[1]["released_code"].analyses[
-        "cases"
-    ]
+    spec = changed("released_code")["released_code"].analyses["cases"]
     for program in spec.options["programs"].values():
         program["trials"] = 1500
         for attack in program["attacks"].values():
@@ -73,8 +70,8 @@ def test_the_figure_has_columns_of_claims_and_of_what_is_found_in_repaired_forms
 
 
 def test_every_program_has_a_name_of_its_own():
-    options = config.load({"seed": 1, "experiments": ["released_code"]})[1]["released_code"]
-    programs = options.analyses["cases"].options["programs"].values()
+    spec = changed("released_code")["released_code"].analyses["cases"]
+    programs = spec.options["programs"].values()
     named = {program["mechanism"] for program in programs}
     assert named == style.PROGRAMS.keys() == {n for n in MECHANISMS if n.endswith(RELEASED)}
     assert len(set(style.PROGRAMS.values())) == len(named)

@@ -239,27 +239,16 @@ def test_numbers_other_separators_and_packed_files(loaded):
         ),
         ({"source": {"csv": "clinic.csv", "separator": ";"}}, {}, "'separator' is called 'delim"),
         ({"missing": {"visits": {"codes": [9], "is": "drop"}}}, {}, "leave `drop` out"),
-        ({"missing": {"visits": {"code": [9]}}}, {}, "unknown key 'code'; did you mean 'codes'"),
         ({"missing": {"agee": {"codes": [-9]}}}, {}, "no column 'agee'; did you mean 'age'"),
-        (
-            {"missing": {"ward": {"codes": ["icu", "surgery"]}}},
-            {},
-            "'surgery' cannot be a category",
-        ),
         ({"source": {"csv": "clinic.csv", "rows": 4}}, {}, "is not the 3"),
-        ({"source": {"sklearn": "wine"}}, {}, "one file"),
         ({"bounds": {"agee": [1, 2]}}, {}, "no column 'agee'; did you mean 'age'"),
         ({"label": "readmit"}, {}, "no column 'readmit'"),
         ({"target": {"column": "visits", "bounds": [0, 1], "log": True}}, {}, "target.log"),
         ({}, {"data": "clinc"}, "no data set 'clinc'; did you mean 'clinic'"),
         ({}, {"rows": None}, "rows"),
-        ({}, {"method": "dp_sgd"}, "for comparisons alone"),
         ({}, {"method": "noise_aware_log_cosh"}, "target is two classes"),
-        ({}, {"options": {"lam": 1}}, "lambda follows"),
-        ({}, {"premise": "trust me"}, "premise"),
         ({}, {"reference": {"ward": "x"}}, "reference: 'x' is no category"),
         ({}, {"lambda": 0.1}, "lambda"),
-        ({}, {"epsilon": "1"}, "epsilon"),
     ],
 )
 def test_refusals_before_a_row_is_read(loaded, entry, release, message):
@@ -308,10 +297,6 @@ def test_a_name_that_occurs_twice_is_refused_if_it_is_used(loaded):
         (
             "Table 4: visits, by age\nprovisional\n\nid,age,ward,visits,readmitted",
             "no column 'readmitted'; line 4 has all names: set `header: 4`",
-        ),
-        (
-            'Table 4, "provisional" \nid,age,ward,visits,readmitted',
-            "no column 'readmitted'; line 2 has all names: set `header: 2`",
         ),
         (
             "Clinic;\n\nid;age;ward;visits;readmitted",
@@ -446,7 +431,6 @@ def test_forecasts_execute_only_files_in_their_digest(tmp_path):
     (tmp_path / "config/datasets.yaml").write_text(yaml.safe_dump(entries))
     (tmp_path / "clinic.csv").write_text("age,ward,visits,readmitted\n")
     for method, data in (
-        ("noise_aware_logistic", "clinic"),
         ("gaussian_objective_perturbation", "clinic"),
         ("noise_aware_log_cosh", "numeric"),
     ):

@@ -204,8 +204,8 @@ def test_a_certificate_is_never_given_above_the_tolerance():
         assert not tilt.certified(problem, np.array([broken, 0.0]), 1.0, 1e-9)
 
 
-@pytest.mark.parametrize("loss", LOSSES, ids=str)
-@pytest.mark.parametrize("n, d, ridge", [(1, 1, 1e-3), (20, 3, 1e-3), (200, 8, 1e-2)])
+@pytest.mark.parametrize("loss", LOSSES[::2], ids=str)
+@pytest.mark.parametrize("n, d, ridge", [(1, 1, 1e-3), (20, 3, 1e-3), (70, 8, 1e-2)])
 def test_descent_ends_within_its_bound_on_the_worst_data(loss, n, d, ridge):
     """Descent starts at 0, without the solver. 40-digit arithmetic also certifies its end point."""
     rng = generator(92, n, str(loss))
@@ -352,8 +352,9 @@ def neighbours_1d(loss, rng, n=12, share=1.0):
 
 
 @pytest.mark.parametrize("loss", LOSSES[:2], ids=str)
-@pytest.mark.parametrize("bits", [3, 4, 5])
-@pytest.mark.parametrize("errors", list(ERRORS))
+@pytest.mark.parametrize(
+    ("bits", "errors"), [(3, "none"), (3, "apart"), (4, "alternating"), (5, "apart")]
+)
 def test_exact_delta_is_at_most_the_theorems(loss, bits, errors):
     rng = generator(95, bits, errors)
     for epsilon, delta, output in ((0.5, 0.1, 0.3), (1.0, 0.05, 0.1), (2.0, 0.08, 0.6)):
@@ -448,7 +449,7 @@ def test_scales_are_rounded_up():
 
 @pytest.mark.parametrize("make", [models.noise_aware_logistic, models.noise_aware_log_cosh])
 @pytest.mark.parametrize("robust", [False, True])
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0, 8.0])
+@pytest.mark.parametrize("epsilon", [0.1, 4.0])
 def test_plans_keep_delta_and_cost_next_to_nothing(make, robust, epsilon):
     from dp.mechanisms import MECHANISMS
 

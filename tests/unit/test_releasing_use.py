@@ -294,15 +294,6 @@ def test_predictions_are_one_line_per_record(classifier, tmp_path):
     assert actual == pytest.approx(expected, rel=1e-8)
 
 
-def test_a_program_writes_predictions_as_the_tool_does(classifier, tmp_path):
-    new = tmp_path / "new.csv"
-    new.write_text("ward,age,visits\nhall,50,3\nicu,50,3\nicu,40,2\n")
-    assert predict(classifier, new, tmp_path / "p.csv").returncode == 0
-    out = io.StringIO()
-    assert using.write_csv(files.load(classifier), new.read_bytes(), out) == 1
-    assert out.getvalue() == (tmp_path / "p.csv").read_text()
-
-
 def test_a_file_without_a_column_is_refused_in_a_sentence(classifier, tmp_path):
     (tmp_path / "new.csv").write_text("age,visits\n1,2\n")
     done = predict(classifier, tmp_path / "new.csv", tmp_path / "p.csv")
@@ -388,17 +379,6 @@ def test_fit_spends_only_on_rows_that_were_previewed_under_these_settings(tmp_pa
     with pytest.raises(Refused, match="n_rows = 401 are stated"):
         estimator(tmp_path, n_rows=N + 1).preview(X, y)
     assert estimator(tmp_path).fit(X, y).guarantee_["epsilon"] == 4 and begun(tmp_path) == ["first"]
-
-
-def test_labels_that_are_neither_are_seen_before_anything_is_spent(tmp_path, capsys):
-    X, y = frame()
-    model = estimator(tmp_path)
-    model.preview(X, y.str.capitalize())
-    assert (
-        "ill: 400 cells are neither 'no' nor 'yes', so their lines count nothing: 'Yes', 'No'"
-        in capsys.readouterr().out
-    )
-    assert begun(tmp_path) == []
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.FitFailedWarning")

@@ -194,24 +194,9 @@ def root_two_missing(X, y, rng):
     return clipped(X).T @ clipped(X) + noisy
 
 
-def one_draw_twice(X, y, rng):
-    drawn = noise.gaussian(X.shape[1], 100 * SIGMA, 1, rng)[0]
-    return X.sum(axis=0) + drawn, (X * y[:, None]).sum(axis=0) + drawn
-
-
 def exact_size(X, y, rng):
     noisy = X.sum(axis=0) + rng.normal(0, SIGMA, X.shape[1])
     return noisy * np.linalg.norm(X.sum(axis=0))
-
-
-def early_stop(X, y, rng):
-    w = np.zeros(X.shape[1])
-    for _ in range(5):
-        gradient = X.T @ (X @ w - y) / 4
-        w = w - 0.1 * (gradient + rng.normal(0, 9 * SIGMA, X.shape[1]))
-        if np.linalg.norm(gradient) < 0.4:
-            break
-    return w
 
 
 @pytest.mark.parametrize(
@@ -224,21 +209,13 @@ def early_stop(X, y, rng):
         (not_a_number, {replay.LEAKS}),
         (budget_twice, {replay.EXCEEDS}),
         (root_two_missing, {replay.EXCEEDS}),
-        (one_draw_twice, {replay.LEAKS}),
         (exact_size, {replay.LEAKS}),
-        (early_stop, {replay.FLOW, replay.LEAKS}),
     ],
 )
 def test_planted_faults(fault, expected):
     delta = 0.0 if fault is lower_bound_twice else DELTA
     assert findings(fault, delta).finding in expected
     assert findings(right).finding == replay.HOLDS
-
-
-def test_the_last_bits_of_a_sum_are_not_seen():
-    """A sum's rounding error depends on its rows. The replay misses this, since it compares only sums."""
-    finding = findings(right)
-    assert finding.finding == replay.HOLDS and finding.epsilon <= EPSILON
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ def record(rng, bound, label_bound=1.0):
     return x * size / np.linalg.norm(x), y
 
 
-def search(distance, bound, label_bound=1.0, adjacency=REPLACE_ONE, starts=40, steps=250, seed=0):
+def search(distance, bound, label_bound=1.0, adjacency=REPLACE_ONE, starts=20, steps=250, seed=0):
     """The largest distance(x, y, z, u) found by ever smaller random moves from random starts."""
     rng = np.random.default_rng(seed)
     best = 0.0
@@ -46,8 +46,13 @@ def search(distance, bound, label_bound=1.0, adjacency=REPLACE_ONE, starts=40, s
     return best
 
 
-@pytest.mark.parametrize("adjacency", [REPLACE_ONE, ADD_REMOVE])
-@pytest.mark.parametrize(("bound", "label_bound"), [(1.0, 1.0), (1.0, 0.2), (1.0, 3.0), (2.0, 1.0)])
+@pytest.mark.parametrize(
+    ("bound", "label_bound", "adjacency"),
+    [
+        *((1.0, 1.0, REPLACE_ONE), (1.0, 3.0, REPLACE_ONE), (2.0, 0.2, REPLACE_ONE)),
+        *((2.0, 1.0, ADD_REMOVE), (1.0, 0.2, ADD_REMOVE)),
+    ],
+)
 def test_gram_and_moment(bound, label_bound, adjacency):
     def joint(x, y, z, u):
         gram = np.outer(x, x) - np.outer(z, z)

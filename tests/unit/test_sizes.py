@@ -17,7 +17,7 @@ def changed(name, **settings):
     return configured.changed(name, **settings)[name]
 
 
-@pytest.mark.parametrize("overlays", [(), ("real",), ("full",), ("real", "full")])
+@pytest.mark.parametrize("overlays", [(), ("real",), ("real", "full")])
 def test_no_run_that_counts_is_smaller_than_the_default(overlays):
     experiments = configured.configured(*overlays)[1]
     smaller = {name: e.smaller for name, e in experiments.items()}

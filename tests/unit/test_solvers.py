@@ -106,15 +106,6 @@ def test_one_row_and_one_column(linear):
     assert info.status[0] == "ok" and W[0, 0] == pytest.approx(root, abs=2e-8)
 
 
-def test_duplicate_rows_and_columns_of_zeros(rng):
-    X, y = problem(50, 4, rng)
-    X[:, 2] = 0
-    once, _ = minimise(X, y, 0.1)
-    many, info = minimise(np.repeat(X, 7, axis=0), np.repeat(y, 7), 0.1)
-    assert info.status[0] == "ok" and many[0, 2] == 0
-    assert np.abs(once - many).max() < 2 * TOLERANCE / 0.1
-
-
 @pytest.mark.parametrize("loss", SLOPES)
 @pytest.mark.parametrize("n, d", [(14000, 10), (30000, 3), (5000, 50)])
 def test_levels_end_in_a_certificate(loss, n, d, rng):
@@ -290,6 +281,9 @@ def test_settings_in_which_data_could_decide_the_status_are_refused(loss):
             newton.check_certifiable(**settings | {"tolerance": 1.0} | change)
 
 
+SIZES = [(1, 1, 1.0), (20, 3, 0.1), (100, 8, 1.0), (10, 11, 1.0), (3000, 3, 30.0)]
+
+
 def worst_data(n, d, bound, rng):
     """Data sets by name: rows on the bound, and labels that are hard to fit or can be fitted exactly."""
     X, shrinking = rng.standard_normal((n, d)), np.geomspace(1, 1e-6, d)
@@ -323,9 +317,13 @@ def worst_data(n, d, bound, rng):
     }
 
 
-@pytest.mark.parametrize("loss", ["logistic", 1.0, 1e-4])  # a number is h of the Huber hinge
 @pytest.mark.parametrize(
-    "n, d, bound", [(1, 1, 1.0), (20, 3, 0.1), (300, 8, 1.0), (40, 41, 1.0), (3000, 3, 30.0)]
+    "n, d, bound, loss",  # a number is h of the Huber hinge
+    [
+        *((n, d, bound, "logistic") for n, d, bound in SIZES),
+        *((n, d, bound, 1e-4) for n, d, bound in SIZES),
+        (300, 8, 1.0, 1.0),
+    ],
 )
 def test_what_is_not_refused_is_certified_on_the_worst_data(n, d, bound, loss, rng):
     """For a zero, small or large tilt, extended precision confirms the result, and few passes suffice."""
@@ -465,14 +463,6 @@ def test_arguments_stay_as_they_are(rng):
     minimise(X, y, 0.1, linear, initial=start)
     for array, copy in zip((X, y, linear, start), copies, strict=True):
         assert np.array_equal(array, copy)
-
-
-def test_a_loss_object(rng):
-    X, y = problem(300, 3, rng)
-    narrow, _ = minimise(X, y, 0.1, loss=losses.get("huber", h=0.1))
-    named, _ = minimise(X, y, 0.1, loss="huber")
-    same, _ = minimise(X, y, 0.1, loss=losses.get("huber", h=0.5))
-    assert np.array_equal(named, same) and not np.allclose(named, narrow)
 
 
 @pytest.mark.parametrize("n", [300, 4000])
@@ -632,11 +622,3 @@ def test_the_way_of_double_precision_alone_ends_at_the_same_point(n, d, restarts
     for W, fit_info in ((quick, info), (warm, started)):
         apart = np.linalg.norm(W - plain, axis=1)
         assert (apart <= (fit_info.gradient_norm + same.gradient_norm) / lam + 1e-13).all()
-
-
-def test_info_is_a_dictionary_with_attributes():
-    _, info = minimise([[1.0]], [1], 0.1)
-    assert isinstance(info, dict) and set(info) == {"iterations", "gradient_norm", "status"}
-    assert all(info[key] is getattr(info, key) and info[key].shape == (1,) for key in info)
-    with pytest.raises(AttributeError, match="nothing"):
-        _ = info.nothing

@@ -3,10 +3,12 @@
 import ast
 import copy
 import re
+from functools import cache
 
 import pytest
 import yaml
 
+from configured import configured
 from dp.mechanisms import MECHANISMS
 from project import ROOT
 from study import paths
@@ -18,7 +20,7 @@ from study.dependencies import canonical_code
 
 @pytest.fixture(scope="module")
 def known():
-    _, experiments, datasets = load({"seed": 1, "experiments": ["cm08"]})
+    _, experiments, datasets = configured()
     return experiments, sources.load(), datasets
 
 
@@ -96,33 +98,22 @@ CHECKS = [
         "lower: nonprivat, higher: x",
         "lower: no method 'nonprivat'; did you mean 'nonp",
     ),
-    ("lower_than", "lower: [nonprivate], higher: x", "lower: must be text, not a list"),
     (
         "lower_than",
         f"{LOWER}, sweep: lerning",
         "sweep: no sweep 'lerning'; did you mean 'learning'",
     ),
-    ("lower_than", f"{LOWER}, sweep: [table, x]", "sweep: no sweep 'x'"),
     ("lower_than", f"{LOWER}, datasets: [cm08_seperable]", "did you mean 'cm08_separable'"),
-    ("lower_than", f"{LOWER}, datasets: [[x]]", "datasets: must be text, not a list"),
     ("lower_than", f"{LOWER}, epsilon: smalest", "no value 'smalest'; did you mean 'smallest'"),
     ("lower_than", f"{LOWER}, epsilon: true", "must be a number or a list or text, not true/false"),
     ("lower_than", f"{LOWER}, share: 1e-1", "share: '1e-1' is text, not a number: write 0.1"),
-    ("lower_than", f"{LOWER}, share: half", r"share: must be a number, not text \('half'\)"),
     ("level", "method: nonprivate", "no option 'method'; did you mean 'methods'"),
-    ("level", "methods: [nonprivate, nonprivat]", "methods: no method 'nonprivat'; did you mean"),
     ("monotone", "along: epsilons", "along: no value 'epsilons'; did you mean 'epsilon'"),
     ("lower_than", f"{LOWER}, column: 3", "column: must be text, not a number"),
     (
         "lower_across",
         "method: nonprivate, epsilon: 1, experiment: einarson_sgd, other_method: x, other_epsilon: 1",
         "experiment: no experiment 'einarson_sgd'; did you mean 'einarsson_sgd'",
-    ),
-    (
-        "lower_across",
-        "method: nonprivate, epsilon: 1, experiment: einarsson_sgd, other_method: dp_sdg, "
-        "other_epsilon: 1",
-        "other_method: no method 'dp_sdg'; did you mean 'dp_sgd'",
     ),
     (
         "neighbours_lose",
@@ -133,11 +124,6 @@ CHECKS = [
         "printed",
         "left: tables/figure_1, operator: '=', right: 1",
         "left: tables/figure_1 is not a number",
-    ),
-    (
-        "printed",
-        "left: tables/figure_1/standard_lr/separable/0, operator: '=', right: tables/figure_2",
-        "right: tables has no 'figure_2'",
     ),
     (
         "printed",
@@ -239,17 +225,18 @@ def test_published_files_are_validated(tmp_path, monkeypatch, text, message):
         sources.load()
 
 
+@cache
 def content(path):
+    """The text that counts: without comments, docstrings and references to equal statements."""
     text = path.read_text(encoding="utf-8")
     if path.suffix == ".py":
         return "{} {}".format(*canonical_code(ast.parse(text)))
-    return re.sub(r"^\s*#.*$", "", text, flags=re.MULTILINE)
+    return re.sub(r"^ *(#|again: ).*$", "", text, flags=re.MULTILINE)
 
 
 def test_outside_its_two_folders_a_source_stands_in_few_lists():
-    # A statement may name another source's, which says the same.
     texts = {
-        str(path.relative_to(ROOT)): re.sub(r"(?m)^ *again: .*$", "", content(path))
+        str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
         for folder in ("config", "scripts", "workflow")
         for path in (ROOT / folder).rglob("*")
         if path.suffix in (".yaml", ".py", ".smk")
@@ -271,6 +258,7 @@ def test_outside_its_two_folders_a_source_stands_in_few_lists():
             path
             for path, text in texts.items()
             if names.search(text)
+            and names.search(content(ROOT / path))
             and not path.startswith((f"config/sources/{key}/", f"scripts/sources/{key}/"))
         }
         assert files <= lists | ours, key

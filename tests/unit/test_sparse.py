@@ -230,15 +230,6 @@ def test_sensitivity_bounds_hold_on_random_neighbours(lam):
             assert moved["elastic_net"] <= 2 * bound / (n * lam) + 2e-9 / lam
 
 
-def test_lasso_guarantee_is_n_log_2_times_the_claim():
-    for n, lam, epsilon, bound in ((1000, 0.1, 1.0, 1.0), (8000, 0.01, 0.1, 1.0), (50, 0.3, 2, 2)):
-        guarantee = MECHANISMS[LASSO].guarantee(n, 7, epsilon=epsilon, lam=lam, bound=bound)
-        assert guarantee.claimed_epsilon == epsilon
-        scale = 2 * bound / (n * lam * epsilon)
-        assert guarantee.epsilon == pytest.approx(2 * math.log(2) / lam / scale)
-        assert "n log 2" in guarantee.reason and guarantee.adjacency == "replace-one"
-
-
 def test_elastic_net_guarantee_is_epsilon_and_pays_for_its_tolerance():
     mechanism = MECHANISMS[REPAIR]
     guarantee = mechanism.guarantee(500, 4, epsilon=0.5, lam=0.02, lambda1=0.4)

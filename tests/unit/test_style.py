@@ -2,9 +2,9 @@
 
 import pytest
 
+from configured import configured
 from dp.mechanisms import MECHANISMS
 from plots import style
-from study.configuration.config import load
 from study.configuration.experiment_keys import Method
 
 ONE_LOOK = ("learning_curve", "epsilon_curve", "excess")
@@ -61,7 +61,7 @@ def test_a_method_looks_the_same_in_all_figures(experiments):
 
 @pytest.fixture(scope="module")
 def experiments():
-    return load({"seed": 1, "experiments": ["cm08"]})[1]
+    return configured()[1]
 
 
 def test_curves_of_one_figure_differ_in_marker_or_line_and_in_colour(experiments):

@@ -152,14 +152,12 @@ PADDED = "".join(
 EXPORTS = {
     "a spreadsheet's semicolons, with a mark of UTF-8": (SPREADSHEET, GERMAN),
     "the same with a line sep=": (b"\xef\xbb\xbfsep=;\r\n" + SPREADSHEET[3:], GERMAN),
-    "a spreadsheet in Windows-1252": (german(end="\r\n").encode("cp1252"), GERMAN | {"encoding": "cp1252"}),
     "a program for DOS": (german().encode("cp850"), GERMAN | {"encoding": "cp850"}),
     "an old Macintosh": (
         written(delimiter="\t").encode("mac-roman"),
         {"delimiter": "\t", "encoding": "macroman"},
     ),
     "quoted cells": (written(quoting=csv.QUOTE_ALL).encode(), {}),
-    "R's write.csv2": (german(quoting=csv.QUOTE_NONNUMERIC).encode(), GERMAN),
     "tabs with blanks around cells": (PADDED.encode(), {"delimiter": "\t"}),
     "bars, also at the ends of lines": (written(delimiter="|", end="|\n").encode(), {"delimiter": "|"}),
     "an office's title": (
@@ -372,15 +370,11 @@ def test_a_quoted_line_feed_is_read_by_a_benchmark_and_named_by_a_preview(study)
         ({"decimal": ","}, "decimal: a comma cannot also be the delimiter"),
         ({"delimiter": "."}, "delimiter: must be in no number"),
         ({"delimiter": ";;"}, "delimiter: must be one ASCII character"),
-        ({"delimiter": "§"}, "delimiter: must be one ASCII character"),
         ({"encoding": "utf-16"}, "encoding: in 'utf-16', a byte of one character could be read as"),
-        ({"encoding": "shift_jis"}, "encoding: in 'shift_jis', a byte"),
-        ({"encoding": "gb18030"}, "encoding: in 'gb18030', a byte"),
         ({"encoding": "utf-7"}, "encoding: in 'utf-7', a byte"),
         ({"encoding": "latin-11111"}, "encoding: 'latin-11111' is no known encoding"),
         ({"comment": "ü"}, "comment: must be ASCII"),
         ({"comment": 'a"b'}, "comment: must hold no quote and no delimiter"),
-        ({"comment": "a;b", "delimiter": ";"}, "comment: must hold no quote and no delimiter"),
         (
             {"header": 2, "names": ["a", "b"]},
             "header: `names` are for a file without a line of names",
@@ -463,7 +457,7 @@ CELLS += ["9", "+1", '" 5 "', "ü", '"#4"', "99", "inf", "nan", "1_0", "0,1", ",
 cells, labels = st.sampled_from(CELLS), st.sampled_from(["p", "q", "9", "", "9,0"])
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(
     records=st.lists(st.tuples(cells, cells, labels), min_size=1, max_size=4),
     decimal=st.sampled_from([".", ","]),

@@ -16,20 +16,6 @@ def is_text(content):
         return False
 
 
-@pytest.mark.parametrize(
-    ("content", "expected"),
-    [
-        (b"", True),
-        ("Størrelse\n".encode(), True),
-        (b"\x7fELF\x02\x01\x01\0", False),
-        (b"\x89PNG\r\n", False),
-        (b"PK\x03\x04\0", False),
-    ],
-)
-def test_what_a_text_is(content, expected):
-    assert is_text(content) == expected
-
-
 def test_every_tracked_file_is_a_text():
     done = subprocess.run(
         ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False
@@ -39,11 +25,3 @@ def test_every_tracked_file_is_a_text():
     tracked = {name for name in done.stdout.split("\0") if (ROOT / name).is_file()}
     assert "README.md" in tracked
     assert {name for name in tracked if not is_text((ROOT / name).read_bytes())} == NO_TEXTS
-
-
-@pytest.mark.parametrize("name", ["core", "core.1234"])
-def test_core_dumps_are_ignored(name):
-    done = subprocess.run(["git", "check-ignore", "-q", name], cwd=ROOT, check=False)
-    if done.returncode == 128:
-        pytest.skip("this copy of the project is no git repository")
-    assert done.returncode == 0

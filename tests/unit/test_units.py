@@ -19,7 +19,6 @@ from study.configuration.validation import read_yaml
 from study.data import readers
 
 DATASETS = read_yaml(ROOT / "config/datasets.yaml")
-RANDHIE = [name for name in DATASETS if name.startswith("randhie")]
 UNIT = {"row": "a person's year", "group": "a person", "rows": 5, "source": "a study"}
 DELTA = 1e-6
 
@@ -101,13 +100,6 @@ def test_a_person_with_five_years():
     assert _unit({"unit": UNIT}, void) == "; a record is a person's year"
 
 
-def test_every_form_of_the_health_insurance_experiment_has_its_unit():
-    assert len(RANDHIE) == 11
-    for name in RANDHIE:
-        unit = DATASETS[name]["unit"]
-        assert unit["rows"] == 5 and "three or five years" in unit["source"]
-
-
 def test_entries_with_the_same_bounds_or_constants_have_the_same_premise():
     premises = {}
     for name, entry in DATASETS.items():
@@ -138,13 +130,12 @@ def prepared(tmp_path, name, entry):
 
 def test_refusals_by_private_labels_are_premises(tmp_path):
     """Data with one label are refused, so the occurrence of both labels is a premise."""
-    meta = prepared(tmp_path, "wdbc", DATASETS["wdbc_clip"])
-    assert readers.BOTH in meta["premises"] and meta["unit"] == {}
     digits = prepared(tmp_path, "digits_4_9", DATASETS["digits_4_9"])
     (premise,) = digits["premises"]
     assert premise.endswith("and that each class has one")
-    stated = given_that(Guarantee(1.0, 1.0, 0.0, "replace-one", "why"), meta["premises"])
-    assert stated.reason.endswith(readers.BOTH)
+    assert digits["unit"] == {}
+    stated = given_that(Guarantee(1.0, 1.0, 0.0, "replace-one", "why"), digits["premises"])
+    assert stated.reason.endswith(premise)
     with pytest.raises(ValueError, match="every row has the label"):
         readers.two_classes(["a", "a"], "a", "here")
 

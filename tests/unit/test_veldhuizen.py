@@ -9,7 +9,6 @@ import pytest
 from analyses import timing as analysis
 from checks.results import Missing, Results
 from configured import changed, entry
-from plots import style
 from sources.veldhuizen_2020 import checks
 from sources.veldhuizen_2020.figures import folds, plane, printed_curve
 from study.configuration.config import ConfigError
@@ -22,44 +21,12 @@ def loaded(**settings):
     return changed("veldhuizen", **settings)["veldhuizen"]
 
 
-def test_the_published_protocol_is_the_default():
-    experiment = loaded()
-    assert (experiment.folds, experiment.restarts) == (5, 200)
-    assert {method.lambda_ for method in experiment.methods.values()} == {0.01}
-    assert experiment.tune.grid.values == 25
-    fits = {method.fit.name for method in experiment.methods.values()}
-    assert fits == {"l2", "l1", "elastic_net"}
-    assert experiment.methods["nonprivate_l1"].fit.plain() == {"name": "l1", "options": {}}
-    # Algorithm 1 perturbs the baseline's L1 fit.
-    assert experiment.fit_label("nonprivate_l1") == experiment.fit_label(
-        "lasso_output_perturbation"
-    )
-
-
-def test_table_2_shows_the_cells_of_both_sweeps_once():
-    experiment = loaded()
-    cells = experiment.entry_cells(experiment.tables["table_2"])
-    assert len(cells) == len(set(cells)) == 4 * (2 + 5 * 11)
-    assert {(cell.dataset, cell.train_size) for cell in cells} == {
-        ("v20_separable", 8000),
-        ("v20_inseparable", 8000),
-        ("v20_real", 452),
-        ("v20_real_standardised", 452),
-    }
-
-
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"tables": {"table_2": {"options": {"published": "table_3"}}}}, "table_3"),
         ({"tables": {"table_2": {"sweep": ["epsilon_real", "eps"]}}}, "no sweep 'eps'"),
         ({"figures": {"figure_4": {"datasets": ["v20_separable_2d"]}}}, "no data set"),
-        ({"figures": {"figure_1": {"datasets": ["v20_separable_3d"]}}}, "no data set"),
         ({"figures": {"figure_1": {"options": {"published": MAPPING}}}}, "no option 'published'"),
-        (
-            {"methods": {"nonprivate_l1": {"options": {"penalty": "l3"}}}},
-            "penalty is one of 'l2', 'l1'",
-        ),
         ({"sweeps": {"epsilon_real": {"train_sizes": [453]}}}, "more than the 452 training rows"),
     ],
 )
@@ -148,13 +115,6 @@ def test_the_scheme_has_the_sizes_that_the_folds_have(tmp_path):
     of = [["test" if part == fold else "train" for part in range(7)] for fold in range(7)]
     assert words == [f"{word}\n{n}" for row in of for word, n in zip(row, sizes, strict=True)]
     plt.close(fig)
-
-
-def test_every_method_of_the_experiment_looks_different():
-    looks = style.looks(loaded().methods)
-    assert len({(look["color"], look["marker"], look["linestyle"]) for look in looks.values()}) == 7
-    assert len({look["label"] for look in looks.values()}) == 7
-    assert len({look["color"] for look in looks.values()}) == 7
 
 
 def test_printed_errors_are_crosses_beside_the_curve_of_a_method_without_privacy(monkeypatch):

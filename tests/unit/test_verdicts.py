@@ -71,7 +71,7 @@ def test_errors_of_an_intervals_ends_are_those_of_many_runs():
         ((1, 5, 20), (0.0, 0.05, 0.0), Protocol(5, 1)),  # only folds
         ((1, 5, 20), (0.0, 0.01, 0.05), Protocol(5, 1)),
         ((10, 5, 20), (0.02, 0.05, 0.05), Protocol(5, 1, shared=True)),  # divisions, and draws
-        ((20, 5, 10), (0.02, 0.02, 0.02), Protocol(5, 200)),
+        ((20, 5, 10), (0.02, 0.02, 0.02), Protocol(5, 40)),
     ],
 )
 def test_so_are_those_of_predictions_and_of_their_standard_deviations(ours, spreads, protocol):

@@ -18,7 +18,7 @@ import numpy as np
 from dp_privacy.accounting import REPLACE_ONE, Guarantee
 from dp.mechanisms import Mechanism, register
 
-@register("faulty")
+@register("{name}")
 class Faulty(Mechanism):
     def _guarantee(self, n, d, p):
         return Guarantee(p.epsilon, 0.0, 0.0, REPLACE_ONE, "ignores its data")
@@ -79,56 +79,39 @@ def test_killed_at_random_moments(finished, fresh):
     assert visible(results(project)) == whole
 
 
-@pytest.fixture
-def faulty(edited):
-    """The finished tiny experiment with one more method, whose fault a test sets."""
+FAULTS = {
+    "faulty_memory": "np.ones(2**60, dtype='uint8')",
+    "faulty_killed": "import os, signal; os.kill(os.getpid(), signal.SIGKILL)",
+    "faulty_shapes": "np.zeros(2) + np.zeros(3)",
+}
 
-    def fault(line):
-        edited.write("scripts/dp/mechanisms/faulty.py", FAULTY.format(fault=line))
 
-    edited.fault = fault
-    fault("pass")
-    edited.replace(
-        "tests/tiny.yaml",
-        "      objective_perturbation_cm08: null\n",
-        "      objective_perturbation_cm08: null\n      faulty: {}\n",
-    )
-    return edited
+def write_mechanisms(project, faults):
+    for name, line in faults.items():
+        text = FAULTY.format(name=name, fault=line)
+        project.write(f"scripts/dp/mechanisms/{name}.py", text)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("np.ones(2**60, dtype='uint8')", "error: not enough memory (Unable to allocate"),
-        (
-            "import os, signal; os.kill(os.getpid(), signal.SIGKILL)",
-            "A job was killed, most often because the machine had no memory left for it",
-        ),
-    ],
-)
-def test_a_job_that_dies_of_memory(faulty, line, message):
-    faulty.fault(line)
-    output = faulty.snakemake(*TINY, "--keep-going", "--", RESULTS, ok=False)
-    assert message in output
-    assert "Traceback" not in output
-    faulty.fault("pass")
-    runs = {job for job in faulty.plan(*TINY, "--", RESULTS) if job.startswith("run:")}
-    assert runs and all("/faulty/" in job for job in runs)
-    faulty.snakemake(*TINY, "--", RESULTS)
-    assert "faulty" in (faulty / RESULTS).read_text()
-
-
-@pytest.mark.slow
-def test_what_goes_wrong_in_a_mechanism_is_told_with_its_file_and_line(faulty):
-    faulty.fault("np.zeros(2) + np.zeros(3)")
-    output = faulty.snakemake(*TINY, "--", RESULTS, ok=False)
+def test_a_job_that_dies_of_memory_or_of_its_mechanism_is_told_and_runs_again(edited):
+    write_mechanisms(edited, FAULTS)
+    kept = "      objective_perturbation_cm08: null\n"
+    methods = "".join(f"      {name}: {{}}\n" for name in FAULTS)
+    edited.replace("tests/tiny.yaml", kept, kept + methods)
+    output = edited.snakemake(*TINY, "--keep-going", "--", RESULTS, ok=False)
+    assert "error: not enough memory (Unable to allocate" in output
+    assert "A job was killed, most often because the machine had no memory left for it" in output
     assert re.search(
-        r"error: mechanism faulty failed in scripts/dp/mechanisms/faulty.py, line \d+: operands could "
-        r"not be broadcast together",
+        r"error: mechanism faulty_shapes failed in scripts/dp/mechanisms/faulty_shapes.py, line \d+: "
+        r"operands could not be broadcast together",
         output,
     )
     assert "Traceback" not in output
+    write_mechanisms(edited, dict.fromkeys(FAULTS, "pass"))
+    runs = {job for job in edited.plan(*TINY, "--", RESULTS) if job.startswith("run:")}
+    assert runs and all("/faulty_" in job for job in runs)
+    edited.snakemake(*TINY, "--", RESULTS)
+    assert all(name in (edited / RESULTS).read_text() for name in FAULTS)
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from study.jobs import records
 CALLED = " ".join(TINY)
 REPORT, PARTIAL = "results/report.html", "results/report-partial.html"
 TABLE = "results/cm08/tables/figure_1.csv"
-CELL = "results/cm08/runs/cm08_separable/nonprivate/n=100/eps=inf.csv"
+BROKEN_CELLS = r"results/cm08/runs/cm08_separable/output_perturbation/n=100/eps=\S+.csv"
 
 
 def page(project):
@@ -23,26 +23,23 @@ def page(project):
 def test_another_configuration_is_refused_in_one_sentence(edited):
     edited.write("other.yaml", "{}\n")
     before = edited.files("results")
-    for other in (["other.yaml", TINY[1]], [TINY[1], "other.yaml"]):
-        output = edited.snakemake("--forceall", "--configfile", *other, "--", "cm08", ok=False)
-        called = f"--configfile {' '.join(other)}"
-        assert output.splitlines()[-1] == (
-            f"error: results/ holds results of `{CALLED}`, and `{called}` needs a folder of its own: "
-            "choose one (--config results=NAME, or `results: NAME` in an overlay), or remove results/"
-        )
+    called = f"--configfile {TINY[1]} other.yaml"
+    output = edited.snakemake("--forceall", *called.split(), "--", "cm08", ok=False)
+    assert output.splitlines()[-1] == (
+        f"error: results/ holds results of `{CALLED}`, and `{called}` needs a folder of its own: "
+        "choose one (--config results=NAME, or `results: NAME` in an overlay), or remove results/"
+    )
     assert edited.files("results") == before
     planned = edited.plan(*TINY, "--config", "results=elsewhere", "--", "cm08")
     assert planned and all(": elsewhere/" in job for job in planned)
-    # An edited file counts as the same configuration, so the affected jobs rerun.
-    edited.replace("tests/tiny.yaml", "restarts: 3", "restarts: 2")
-    edited.snakemake(*TINY, "--", CELL)
 
 
 @pytest.mark.slow
 def test_a_report_says_whose_it_is_and_follows_a_run_of_one_experiment(edited):
     assert records.page(edited / REPORT) == {"configuration": CALLED, "experiments": {"cm08": 5}}
     assert f"changed by <code>{CALLED}</code>" in page(edited)
-    (edited / TABLE).unlink()
+    # An edited file counts as the same configuration, so the affected jobs rerun.
+    edited.replace("tests/tiny.yaml", "figure_1: {sweep: epsilon}", "figure_1: {sweep: learning}")
     before = (edited / REPORT).stat().st_mtime_ns
     assert "does not show this run" not in edited.snakemake(*TINY, "--", TABLE)
     assert (edited / REPORT).stat().st_mtime_ns > before
@@ -52,6 +49,13 @@ def test_a_report_says_whose_it_is_and_follows_a_run_of_one_experiment(edited):
 def test_a_failed_run_does_not_replace_a_report_that_shows_more(edited):
     edited.replace(MECHANISM, SOUND, BROKEN)
     output = edited.snakemake("--keep-going", *TINY, "--", "cm08", ok=False)
+    ends = re.findall(
+        rf"^error: the job run failed, which makes {BROKEN_CELLS}\n  its log \S+ ends:\n    (.*)",
+        output,
+        re.MULTILINE,
+    )
+    assert len(ends) == 2 and len(output.splitlines()) < 20, output
+    assert all(FAILED in f"failed: {end}" and end.endswith("made to fail") for end in ends)
     assert f"{PARTIAL}: the existing results, with gaps; {REPORT} shows more, and is kept" in output
     assert records.page(edited / REPORT)["experiments"] == {"cm08": 5}
     assert FAILED in (edited / PARTIAL).read_text(encoding="utf-8")

@@ -97,7 +97,6 @@ def test_the_printed_example_makes_one_draw_and_is_ignored_by_git(tmp_path):
     release(folder, "affairs", "-F")
     assert content(folder / "releases/affairs") == first
     said = "releases/affairs: this is the model of "
-    assert release(folder, "affairs").count(said) == 1  # and nothing to be done
     shutil.rmtree(folder / "releases")
     fair = folder / "data/raw/fair.csv"
     fair.write_bytes(fair.read_bytes()[:-1000])  # other rows
@@ -234,20 +233,18 @@ def test_nothing_that_was_not_paid_for_is_left(tmp_path):
         (folder / "clinic.csv").write_bytes(data)
         (folder / "config/datasets.yaml").write_text(DATASETS)
         (folder / "config/releases/own.yaml").write_text(RELEASE)
-        logs = []
-        for before in (
-            None,
-            data.replace(b"general", b"surgery", 1),
-        ):  # no preview, then of other rows
-            if before is not None:
-                (folder / "clinic.csv").write_bytes(before)
-                tool(folder, "preview", "own")
-                (folder / "clinic.csv").write_bytes(data)
-            assert "only after a preview of these very rows" in release(folder, "own", ok=False)
-            logs.append((folder / "releases/logs/own.log").read_text())
-            assert not (folder / "releases/own").exists()
-        assert logs[0] == logs[1]
-        shutil.rmtree(folder / ".snakemake")
+        if seed == 1:
+            logs = []
+            for before in (None, data.replace(b"general", b"surgery", 1)):
+                if before is not None:  # a preview of other rows
+                    (folder / "clinic.csv").write_bytes(before)
+                    tool(folder, "preview", "own")
+                    (folder / "clinic.csv").write_bytes(data)
+                assert "only after a preview of these very rows" in release(folder, "own", ok=False)
+                logs.append((folder / "releases/logs/own.log").read_text())
+                assert not (folder / "releases/own").exists()
+            assert logs[0] == logs[1]
+            shutil.rmtree(folder / ".snakemake")
         looked = tool(folder, "preview", "own")
         assert looked.startswith("PRIVATE") and f"readmitted: {ROWS:,} cells are read." in looked
         printed = release(folder, "own")

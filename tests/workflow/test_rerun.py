@@ -25,13 +25,6 @@ def test_a_run_ends_with_its_results_and_names_them(finished):
     assert end in finished.output
 
 
-def test_a_second_run_does_nothing(edited):
-    before = edited.files("results")
-    output = edited.snakemake(*TINY)
-    assert "Nothing to be done" in output
-    assert edited.files("results") == before
-
-
 def test_touched_files_other_words_and_other_resources_rerun_nothing(edited):
     edited.replace("workflow/rules/resources.smk", "SNAKEMAKE_MB = 300", "SNAKEMAKE_MB = 999")
     edited.replace("workflow/rules/resources.smk", "SHORTEST = 5", "SHORTEST = 7")
@@ -49,18 +42,16 @@ def test_touched_files_other_words_and_other_resources_rerun_nothing(edited):
                 touched += 1
     os.utime(edited / "Snakefile", (later, later))
     assert touched > 40
-    assert edited.plan(*TINY, "--set-resources", "fit:mem_mb=5000") == set()
+    before = edited.files("results")
+    output = edited.snakemake(*TINY, "--set-resources", "fit:mem_mb=5000")
+    assert "Nothing to be done" in output
+    assert edited.files("results") == before
 
 
 def test_an_edited_plotting_script_redraws_figures_only(edited):
-    tables = edited.files("results/cm08/tables", "results/cm08/runs")
     edited.append("scripts/plots/curves.py", "\nAN_EDIT = True\n")
     figures = {f"figure: results/cm08/figures/{name}.png" for name in ("figure_2c", "tuning")}
     assert edited.plan(*TINY) == figures | REPORT
-    output = edited.snakemake(*TINY, "--", "results/cm08/figures/tuning.png")
-    assert "results/cm08/figures/: tuning.pdf, tuning.png\n" in output
-    assert edited.plan(*TINY) == {"figure: results/cm08/figures/figure_2c.png"} | REPORT
-    assert edited.files("results/cm08/tables", "results/cm08/runs") == tables
 
 
 def test_an_edited_mechanism_reruns_its_jobs_and_no_other_mechanisms(edited):
@@ -85,33 +76,20 @@ def test_an_edited_library_reruns_the_jobs_that_execute_it(edited):
     assert {job.partition(":")[0] for job in planned}.isdisjoint({"prepare", "tune", "fit"})
 
 
-def test_a_longer_epsilon_list_runs_only_the_new_cells(edited):
-    edited.replace("tests/tiny.yaml", "epsilons: [0.5, 1]", "epsilons: [0.5, 1, 2]")
-    assert edited.plan(*TINY) == {
-        f"run: {RUNS}/output_perturbation/n=100/eps=2.csv",
-        f"run: {RUNS}/objective_perturbation/n=100/eps=2.csv",
-        "configuration: results/cm08/configuration.json",
-        "guarantees: results/cm08/guarantees.csv",
-        "aggregate: results/cm08/results.csv",
-        "provenance: results/cm08/timing.csv",
-        "table: results/cm08/tables/figure_1.csv",
-        "figure: results/cm08/figures/figure_2c.png",
-        *REPORT,
-    }
-
-
 def test_overlays_combine_and_the_later_one_wins(edited):
     edited.write(
         "first.yaml",
         "settings: {cm08: {sweeps: {epsilon: {epsilons: [0.5, 1, 3]}}, tables: {figure_1: null}}}",
     )
     edited.write("second.yaml", "settings: {cm08: {sweeps: {epsilon: {epsilons: [0.5, 1, 4]}}}}")
-    planned = edited.plan("--configfile", "tests/tiny.yaml", "first.yaml", "second.yaml")
-    assert {job for job in planned if job.startswith("run:")} == {
+    # Only new cells run. The first overlay removes the table; what tiny.yaml removes stays removed.
+    assert edited.plan("--configfile", "tests/tiny.yaml", "first.yaml", "second.yaml") == {
         f"run: {RUNS}/output_perturbation/n=100/eps=4.csv",
         f"run: {RUNS}/objective_perturbation/n=100/eps=4.csv",
-    }
-    # The first overlay removes the table. Figures that tiny.yaml removes stay removed.
-    assert {job for job in planned if job.startswith(("table:", "figure:"))} == {
-        "figure: results/cm08/figures/figure_2c.png"
+        "configuration: results/cm08/configuration.json",
+        "guarantees: results/cm08/guarantees.csv",
+        "aggregate: results/cm08/results.csv",
+        "provenance: results/cm08/timing.csv",
+        "figure: results/cm08/figures/figure_2c.png",
+        *REPORT,
     }

@@ -257,8 +257,6 @@ def test_another_workflow_takes_results_from_a_module(other):
     ("settings", "more", "message"),
     [
         ("dp: {sample: a}", "", "error: the module's config: unknown key 'sample'"),
-        ("dp: {experiments: [stdy]}", "", "config: experiments: no experiment 'stdy'; did you"),
-        ("dp: {}", 'prefix: "sub"', "error: this module takes neither prefix nor replace_prefix"),
         ("dp: {}", 'replace_prefix: {"kept": "k"}', "error: this module takes neither prefix"),
     ],
 )

@@ -1,3 +1,4 @@
+import re
 from collections import Counter
 
 import pytest
@@ -37,11 +38,6 @@ def test_every_experiment_is_a_target(project):
     [
         (("--", "cm8"), "error: no target 'cm8'; did you mean 'cm08'?"),
         (
-            ("--", "results/cm08/figures/figure_2z.png"),
-            "error: no target 'results/cm08/figures/figure_2z.png'; did you mean "
-            "'results/cm08/figures/figure_2",
-        ),
-        (
             ("--workflow-profile", "workflow/profiles/slrum", "--", "cm08"),
             "error: no profile 'workflow/profiles/slrum'; did you mean 'workflow/profiles/slurm'?",
         ),
@@ -54,12 +50,15 @@ def test_what_there_is_not_is_refused_with_the_nearest_name(project, words, said
 
 @pytest.mark.slow
 def test_files_that_rules_make_beside_results_remain_targets(project):
-    words = ("results/data/cm08_separable.npz", "./results/cm08/figures/figure_2c.pdf", "audit")
+    words = ("results/data/cm08_separable.npz", "./results/cm08/figures/figure_2c.pdf")
     assert project.plan("--", words[0]) == {f"prepare: {words[0]}"}
-    assert project.plan("--config", "experiments=[cm08]", "--", *words[1:])
+    assert project.plan("--config", "experiments=[cm08]", "--", words[1])
 
 
-def test_an_experiment_s_target_makes_all_of_its_folder(project):
-    whole = {job for job in project.plan(*TINY) if ": results/cm08/" in job}
+def test_an_experiment_s_target_makes_all_of_its_folder(project, finished):
     own = {job for job in project.plan(*TINY, "--", "cm08") if ": results/cm08/" in job}
+    whole = re.findall(
+        r"^(?:local)?rule (\w+):\n(?:    .*\n)*?    output: ([^,\n]+)", finished.log(), re.M
+    )
+    whole = {f"{rule}: {file}" for rule, file in whole if file.startswith("results/cm08/")}
     assert own == whole and len(own) > 5

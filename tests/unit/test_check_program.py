@@ -108,13 +108,15 @@ def test_sound_programs_are_not_accused(name, delta):
     found = check.check(load(f"{PROGRAMS}:{name}", epsilon, delta), count=30, seconds=30)
     assert not found.fault and not found.unseen
     assert found.sentence.startswith(f"no fault found on {found.pairs} pair")
-    assert found.sentence.endswith("; a proof is still needed") and found.pairs > 9
+    assert found.sentence.endswith("; a proof is still needed") and found.pairs > 3
     assert ("replay cannot judge" in found.sentence) == (name not in ("in_place", "one_epoch"))
 
 
 def test_a_class_releases_what_fit_sets(monkeypatch):
     assert not answer(FittedWithNoise, count=12, seconds=5).fault
-    monkeypatch.setattr(check, "CLOSE", 2.0)  # the epsilon that is needed is found within a factor of 2
+    monkeypatch.setattr(
+        check, "CLOSE", 2.0
+    )  # the epsilon that is needed is found within a factor of 2
     found = answer(WithErrorsOfRawRows, seconds=10)
     assert found.fault and found.epsilon > 2 * E and "depends on the rows" in found.sentence
 

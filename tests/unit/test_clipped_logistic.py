@@ -185,17 +185,17 @@ def test_output_noise_is_composed_although_the_profile_has_kinks_and_jumps(adjac
     cases += [(0.1, 0.05, 0.003, 0.02), (1.0, 0.3, 0.2, 1.5), (4.0, 0.5, 0.02, 30.0)]
     for epsilon, m, mu, r in cases:
         one = gaussian_tilt.profile(m, r, adjacency, "clipped_logistic", cap)
-        z = (np.arange(2_000_000) + 0.5) / 2_000_000 * 24 - 12
+        z = (np.arange(500_000) + 0.5) / 500_000 * 24 - 12
         # A removal and an addition are composed each by itself: the worse of both is between the two.
-        weights = np.exp(-z * z / 2) * 24 / 2_000_000 / math.sqrt(2 * math.pi)
+        weights = np.exp(-z * z / 2) * 24 / 500_000 / math.sqrt(2 * math.pi)
         losses = epsilon - mu * mu / 2 - mu * z
         expected = max((way(losses).clip(0, 1) * weights).sum() for way in one.directions)
         actual = gaussian_tilt.composed_delta(
             epsilon, m, mu, r, adjacency, "clipped_logistic", slope=cap
         )
         # The sum may place a jump wrong by a cell.
-        assert actual == pytest.approx(expected, rel=1e-5, abs=1e-30)
-        assert actual >= expected * (1 - 1e-5)
+        assert actual == pytest.approx(expected, rel=4e-5, abs=1e-30)
+        assert actual >= expected * (1 - 4e-5)
 
 
 def test_the_tilt_that_is_paid_for_is_released():

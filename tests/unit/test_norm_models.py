@@ -284,9 +284,9 @@ def lower_bound(plan, sides, trials, statistic):
     return best
 
 
-@pytest.mark.parametrize("trials", [200, pytest.param(6000, marks=pytest.mark.slow)])
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["weights", "pure"])
-def test_attacks_find_no_more_than_is_paid(name, trials):
+def test_attacks_find_no_more_than_is_paid(name):
     body, u, n, epsilon = Body(2), u_of(2), 8, 2.0
     plan = PLANS[name](n, body, u, epsilon, LOGISTIC)
     e = round(float(u) * rows.ONE)
@@ -295,12 +295,10 @@ def test_attacks_find_no_more_than_is_paid(name, trials):
     V[-1] = e, e
     other, y = V.copy(), np.ones(n, np.int32)
     other[-1] = -e, -e
-    found = lower_bound(plan, ((V, y), (other, y)), trials, np.ones(2))
+    found = lower_bound(plan, ((V, y), (other, y)), 2000, np.ones(2))
     assert found <= epsilon
-    if (
-        trials > 1000 and name == "weights"
-    ):  # the attack works: of opposite records, half is the most
-        assert found > 0.3
+    if name == "weights":  # the attack works: of opposite records, half is the most
+        assert found > 0.1
 
 
 # ---- composition
@@ -748,8 +746,8 @@ def test_intervals_cover(name, law):
     "name", ["rare_level", "rare_class", "dominated", "collinear", "strong", "skewed", "hospital"]
 )
 def test_intervals_of_uneven_designs_cover(name, law):
-    share, count = coverage(name, 5000, 1.0, law, 300)
-    some = count > 100
+    share, count = coverage(name, 5000, 1.0, law, 150)
+    some = count > 50
     assert (share[some] >= 0.9 - 3 * np.sqrt(0.09 / count[some])).all(), (share, count)
 
 

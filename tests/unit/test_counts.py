@@ -224,13 +224,6 @@ def test_steps_and_rate_compose_to_mu():
     assert (few, many) == (1, 200)
 
 
-def test_there_is_no_accounting_of_the_last_iterate():
-    with pytest.raises(Refused, match="no option 'accounting'"):
-        MECHANISMS["counts_gd"].guarantee(
-            100, 3, epsilon=1.0, delta=1e-5, accounting="last_iterate"
-        )
-
-
 @pytest.mark.parametrize("clip", [0.3, 2.0, 50.0])
 def test_a_replaced_record_moves_what_gets_noise_by_its_sensitivity_at_most(clip):
     """The move reaches mu if a row's count goes from 0 to the maximum, and both slopes are clipped."""

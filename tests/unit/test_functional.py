@@ -302,20 +302,3 @@ def test_data_beyond_a_stated_bound_are_refused(name):
         MECHANISMS[name].release(
             *(X, y), epsilon=1, rng=generator(1), bound=1.0, coordinate_bound=1.0, **delta
         )
-
-
-@pytest.mark.parametrize(
-    ("name", "options", "what"),
-    [
-        ("functional_laplace", {"sensitivity": "l3"}, "sensitivity"),
-        ("functional_laplace", {"delta": 1e-5}, "delta"),
-        ("functional_laplace", {"solver": "sgd"}, "solver"),
-        ("functional_laplace", {"repair": "redraw"}, "repair"),
-        ("functional_laplace", {"epochs": 0}, "epochs"),
-        ("functional_gaussian", {}, "delta"),
-        ("functional_gaussian", {"delta": 1e-5, "calibration": "exact"}, "calibration"),
-    ],
-)
-def test_bad_options(name, options, what):
-    with pytest.raises(ValueError, match=what):
-        MECHANISMS[name].guarantee(50, 3, epsilon=1.0, **options)

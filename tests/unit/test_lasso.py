@@ -276,23 +276,9 @@ def test_private_sums_move_by_at_most_twice_the_clip():
     assert 0.9 < worst <= 1 + 1e-12
 
 
-def test_guarantees_and_bad_options():
-    assert math.isinf(LASSO.guarantee(100, 5, lam=0.1).epsilon)
-    stated = DP_LASSO.guarantee(100, 5, epsilon=2.0, delta=1e-5, lam=0.1)
-    assert (stated.epsilon, stated.delta) == (2.0, 1e-5)
-    for options, word in (
-        ({"centres": 0}, "centres"),
-        ({"centres": 101}, "101 centres"),
-        ({"part": "half"}, "part"),
-        ({"preparation": "zca"}, "preparation"),
-        ({"shrinkage": "hard"}, "shrinkage"),
-        ({"rate": -1.0}, "rate"),
-    ):
-        with pytest.raises(ValueError, match=word):
-            LASSO.guarantee(100, 5, lam=0.1, **options)
-    for options, word in (({}, "delta"), ({"delta": 1e-5, "rounds": 0}, "rounds")):
-        with pytest.raises(ValueError, match=word):
-            DP_LASSO.guarantee(100, 5, epsilon=1.0, lam=0.1, **options)
+def test_more_centres_than_rows_are_refused():
+    with pytest.raises(ValueError, match="101 centres"):
+        LASSO.guarantee(100, 5, lam=0.1, centres=101)
 
 
 def test_rows_without_any_varying_column_release_zeros():
@@ -382,20 +368,6 @@ def test_as_run_is_the_loop_of_the_sources_program():
             assert abs(release.info["iterations"][0] - steps) <= slack
         seen.add(rule)
     assert seen == {"cost difference", "loss threshold", "iterations"}
-
-
-def test_a_returned_gradient_is_a_worse_model_than_the_weights():
-    rng = np.random.default_rng(5)
-    causes = rng.standard_normal((240, 4))
-    X = causes @ rng.standard_normal((4, 60)) + 0.5 * rng.standard_normal((240, 60))
-    y = np.sign(causes[:, 0])
-    settings = {"lam": 1e-20, "rate": 0.004, "bound": 60.0, "loss_threshold": 0.02}
-    wrong = {}
-    for returned in ("gradient", "weights"):
-        release = AS_RUN.release(X[:40], y[:40], returned=returned, preparation="none", **settings)
-        assert release.info["stopped"][0] == "loss threshold"
-        wrong[returned] = (np.sign(X[40:] @ release.weights[0]) != y[40:]).mean()
-    assert wrong["weights"] < 0.35 < wrong["gradient"]
 
 
 def test_as_run_with_candidates_together_and_one_centre_alone(data):

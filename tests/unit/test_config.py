@@ -67,7 +67,7 @@ def overlaid(project, text):
 
 
 def test_the_configurations_that_come_with_the_project_are_right():
-    for _, experiments, datasets in (configured(), configured("smoke"), load("tests/tiny.yaml")):
+    for _, experiments, datasets in (configured(), configured("smoke")):
         assert {"cm08", "wdbc"} <= set(experiments)
         assert {"cm08_separable", "wdbc_clip"} <= set(datasets)
 

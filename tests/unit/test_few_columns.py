@@ -35,7 +35,7 @@ def test_what_a_record_moves_is_as_stated(clip, coordinate_bound):
     p = mechanism.parameters(n, d, **settings)
     limit = min(bound, coordinate_bound or bound)
     reached, together = 0.0, 0.0
-    for _ in range(3000):
+    for _ in range(1000):
         W = rng.choice([0.0, 0.1, 1.0, 30.0]) * rng.standard_normal((1, d))
         rows = rng.choice([-1.0, 1.0], (2, d)) * limit * rng.choice([0.3, 1, 1, 1], (2, d))
         if rng.random() < 0.5:

@@ -82,7 +82,7 @@ def test_the_gaussian_sensitivity_is_reached(loss, radius):
     alpha, beta, _ = POLYNOMIALS[loss]
     k = min((beta / (2 * alpha)) ** 2, radius**2)
     # x and x2 have norm `radius`, and x.x2 = k up to the rounding of `same`.
-    d = 4096
+    d = 2048
     same = round(d * (1 + k / radius**2) / 2)
     x = np.full(d, radius / math.sqrt(d))
     x2 = np.where(np.arange(d) < same, x, -x)

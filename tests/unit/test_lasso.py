@@ -100,15 +100,6 @@ def test_iterations_end_where_they_would_if_every_cost_was_found_at_once(
     np.testing.assert_allclose(w_[ended], w[ended], rtol=1e-12, atol=1e-15)
 
 
-def test_shrinkages_are_their_formulas():
-    v = np.concatenate([np.linspace(-2, 2, 41), [0.3, -0.3, 0.0, 1e-300, -1e-300]])
-    for lam, rate in ((0.3, 1.0), (0.01, 30.0), (1e-20, 0.1)):
-        soft = [math.copysign(max(abs(a) - rate * lam, 0.0), a) for a in v]
-        np.testing.assert_array_equal(distributed_lasso.soft_threshold(v, lam, rate), soft)
-        printed = [math.copysign(1, a) * (abs(a) - lam) if a else 0.0 for a in v]
-        np.testing.assert_array_equal(distributed_lasso.printed_threshold(v, lam, rate), printed)
-
-
 @pytest.mark.parametrize("shrinkage", ["soft", "as_printed"])
 def test_iterations_are_those_of_the_definition(data, shrinkage):
     X, y = data

@@ -7,13 +7,20 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
-from test_norm_models import HOSPITAL, LOGISTIC, PLANS, coarse, laplace_masses, log_ratios
+from test_norm_models import (
+    HOSPITAL,
+    LOGISTIC,
+    PLANS,
+    coarse,
+    found_by,
+    laplace_masses,
+    log_ratios,
+)
 
 from dp import losses
 from dp.offset import Centre
 from dp.seeds import generator
 from dp_privacy.errors import Refused
-from dp_privacy.intervals import largest_share, least_share
 from dp_release import contrasts, files, holdout, models, norm_models, norm_noise, rate, rows, tilt
 from dp_release.draws import Stream
 from dp_release.forecast import Study, compared
@@ -276,27 +283,6 @@ def test_the_rates_integers_of_neighbours_differ_as_their_labels_do():
 # ---- attacks
 
 
-def found_by(scores):
-    """A lower bound on epsilon, with probability 0.999, from statistics of releases of both sides.
-
-    scores: (2, releases, statistics). Thresholds are chosen on one half, and tested on the other.
-    """
-    half, best = scores.shape[1] // 2, (-math.inf, None)
-    for j, sign in itertools.product(range(scores.shape[2]), (1, -1)):
-        chosen = np.quantile(sign * scores[:, :half, j], np.linspace(0.02, 0.98, 25))
-        p, q = ((sign * side[:half, j, None] >= chosen).mean(axis=0) for side in scores)
-        for own, other, flip in ((p, q, 0), (q, p, 1)):
-            gain = np.log(own + 0.03) - np.log(other + 0.03)
-            k = int(np.argmax(gain))
-            if gain[k] > best[0]:
-                best = gain[k], (j, sign, chosen[k], flip)
-    j, sign, at, flip = best[1]
-    one, two = ((sign * side[half:, j] >= at).sum() for side in (scores[::-1] if flip else scores))
-    low = float(least_share(np.array(one), half, 1 - 5e-4))
-    high = float(largest_share(np.array(two), half, 1 - 5e-4))
-    return max(0.0, math.log(low / high)) if low > 0 else 0.0
-
-
 def test_the_attack_on_the_rate_alone_finds_what_is_paid():
     """It works, so less noise would be found."""
     made = rate.noise(Fraction(2))
@@ -402,26 +388,6 @@ def test_a_request_that_insists_on_a_rate_is_told_where_it_is_predicted_to_lose(
     study = Study(rows_of(ten))
     lines = compared(asked(ten, 1000, **alone), study, draws=9)
     assert sum("is predicted to" in line for line in lines) == 3
-
-
-def test_a_rate_lowers_the_loss_of_a_rare_class_and_hardly_raises_others():
-    gained = {}
-    for name, n, epsilon in (("rare_class", 1000, 0.5), ("plain_five", 1000, 1.0)):
-        made = Rows(name)
-        _, V, labels = made.draw(20_000, generator(407, name))
-        X, found = V / rows.ONE, []
-        for offset in (False, True):
-            plan = norm_models.weights_alone(n, made.body, made.u, epsilon, offset=offset)
-            losses_ = []
-            for k in range(12):
-                rng = generator(408, name, k)
-                _, own, y = made.draw(n, rng)
-                release = models.release(plan, own, y, rng.bytes(32))
-                scores = X @ release.floats("weights") + release.offset()
-                losses_.append(np.logaddexp(0, -labels * scores).mean())
-            found.append(np.mean(losses_))
-        gained[name] = found[0] - found[1]
-    assert gained["rare_class"] > 0.02 and gained["plain_five"] > -0.003
 
 
 def intercepts(name, n, law, releases, offset, seed=409):

@@ -104,7 +104,7 @@ def largest_ratio(one, other):
     return max(map(abs, log_ratios(one, other)))
 
 
-def check_exact_losses():
+def test_exact_losses_are_at_most_the_theorems():
     largest = 0.0
     for loss, scale, name in itertools.product((LOGISTIC, LOG_COSH), (5, 160), ERRORS):
         rng = generator(301, loss.name, scale, name)
@@ -122,10 +122,6 @@ def check_exact_losses():
     assert largest > 0.65  # the bound is nearly attained, so half of it would be refuted
 
 
-def test_exact_losses_are_at_most_the_theorems():
-    check_exact_losses()
-
-
 def test_without_the_output_noise_nothing_is_pure():
     x, y, x2, y2 = neighbours_1d(LOGISTIC, generator(302), share=0.37)
     plan = coarse(LOGISTIC, 8, output=40, tolerance=1e-9)
@@ -133,7 +129,7 @@ def test_without_the_output_noise_nothing_is_pure():
     assert largest_ratio(*bare) == math.inf
 
 
-def check_output():
+def test_given_the_minimiser_the_output_noise_hides_every_error():
     """Given the minimiser, the solver's error and the tilt's rounding cost no more than is paid."""
     for epsilon, tolerance in itertools.product((1e-3, 0.1, 1.0), (1e-9, 1e-3, 1.0)):
         problem = tilt.Problem(30, 3, 0.2, LOGISTIC)
@@ -145,10 +141,6 @@ def check_output():
             at = Fraction(start) * made.spacing
             low, high = lattice.nearest([at - off, at + off], made.step)
             assert Fraction(high - low, made.scale) <= made.paid <= Fraction(epsilon)
-
-
-def test_given_the_minimiser_the_output_noise_hides_every_error():
-    check_output()
 
 
 def test_lemma_1_for_norms_against_integrals():
@@ -183,7 +175,7 @@ def valid_rows(body, u, count, rng):
     return X * float(u)
 
 
-def check_matrices():
+def test_a_row_moves_no_part_of_a_matrix_by_more_than_is_paid():
     rng = np.random.default_rng(303)
     for body in (Body(3), Body(4, ((1, 2, 3),)), Body(6, ((0, 1), (3, 4, 5))), Body(2, ((0, 1),))):
         which, u = norm_models.entries(body, pure=True), u_of(body.parts)
@@ -205,10 +197,6 @@ def check_matrices():
         noise = norm_models._by_norm("hessian", problem, which, u, Fraction(1, 5), 10.0)
         assert noise.scale * noise.paid >= Fraction(most * 0.25) / noise.spacing
         assert noise.paid <= Fraction(1, 5) and noise.scale >= 2**40
-
-
-def test_a_row_moves_no_part_of_a_matrix_by_more_than_is_paid():
-    check_matrices()
 
 
 @pytest.mark.parametrize("body", [Body(4), HOSPITAL], ids=["box", "hull"])
@@ -353,7 +341,7 @@ def test_plans_keep_their_guarantee_and_spend_it(name, loss, epsilon):
             assert float(plan.certain) == pytest.approx(one + paid, rel=1e-9)
 
 
-def check_threshold():
+def test_below_the_threshold_the_jacobian_is_paid_for():
     """Below the threshold, at the rounded scale, the Jacobian is paid for."""
     plan = norm_models.weights_alone(5000, Body(4), u_of(4), 1.0)
     assert plan.certain <= 1
@@ -365,10 +353,6 @@ def check_threshold():
         assert r > m and below.certain > 1.004
         assert float(below.certain) >= pure_epsilon(m, Curvature("logistic", r))
     assert kind("logistic").slope == 1.0
-
-
-def test_below_the_threshold_the_jacobian_is_paid_for():
-    check_threshold()
 
 
 def test_small_epsilons_pay_for_the_tilts_rounding():

@@ -12,7 +12,7 @@ from dp.mechanisms import MECHANISMS
 from dp.proofs import gaussian_tilt
 from dp.proofs.curvature import Curvature
 from dp.seeds import generator
-from dp_privacy.accounting import ADD_REMOVE, REPLACE_ONE, gaussian_sigma
+from dp_privacy.accounting import ADD_REMOVE, REPLACE_ONE
 from dp_privacy.errors import Refused
 from dp_privacy.profiles import gaussian_profile
 
@@ -100,14 +100,6 @@ def test_the_curvature_at_the_cap_costs_no_more_than_the_largest_one(adjacency, 
                 continue
             scaled = np.array(sigma * (1 - 1e-6))  # by the earlier bound, no smaller sigma suffices
             assert earlier(epsilon, float(cap / scaled), r, adjacency) > delta
-
-
-@pytest.mark.parametrize(("epsilon", "falls"), [(0.5, 0.020), (1.0, 0.019), (4.0, 0.015)])
-def test_scales_fall_at_the_rules_lambda(epsilon, falls):
-    r = epsilon / 3
-    sigma = gaussian_tilt.calibrate(epsilon, 1e-6, 1 / r, 1.0, 0.75, loss="clipped_logistic")
-    before = 2 * 0.75 * gaussian_sigma(epsilon - math.log1p(r / 4), 1e-6)
-    assert sigma / before == pytest.approx(1 - falls, abs=6e-4)
 
 
 @pytest.mark.parametrize("cap", [0.75, 0.95])

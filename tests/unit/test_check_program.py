@@ -105,7 +105,7 @@ def test_faults_are_told_in_one_sentence(name, words, tmp_path, monkeypatch, cap
 )
 def test_sound_programs_are_not_accused(name, delta):
     epsilon = 2.0 if name == "tilted_system" else E
-    found = check.check(load(f"{PROGRAMS}:{name}", epsilon, delta), count=30, seconds=30)
+    found = check.check(load(f"{PROGRAMS}:{name}", epsilon, delta), count=40, seconds=30)
     assert not found.fault and not found.unseen
     assert found.sentence.startswith(f"no fault found on {found.pairs} pair")
     assert found.sentence.endswith("; a proof is still needed") and found.pairs > 3

@@ -741,36 +741,6 @@ def test_intervals_of_uneven_designs_cover(name, law):
     assert (share[some] >= 0.9 - 3 * np.sqrt(0.09 / count[some])).all(), (share, count)
 
 
-def widths(d, n, draws):
-    """Geometric mean widths of new tables over those of today's, at epsilon 1, for uniform columns."""
-    stated = schema((1,) * (d - 1))
-    levels = contrasts.all_levels(stated)
-    body, u = contrasts.body(levels), Fraction(levels.each, rows.ONE)
-    true = np.append(np.linspace(1.5, 0.3, d - 1), -0.3)
-    own, map_2 = files.own_units(stated), contrasts.own_units(stated, levels)
-    plans = {
-        "gaussian": (models.noise_aware_logistic(n, d, 1.0, 1e-6), own),
-        "pure": (norm_models.pure_table(n, body, u, 1.0), map_2),
-        "mixed": (norm_models.mixed_table(n, body, u, 1.0, 1e-6), map_2),
-    }
-    sizes = {name: [] for name in plans}
-    for k in range(draws):
-        rng = generator(310, d, k)
-        Z = np.column_stack([rng.uniform(-1, 1, (n, d - 1)), np.ones(n)])
-        y = np.where(rng.random(n) < 1 / (1 + np.exp(-Z @ true)), 1, -1).astype(np.int32)
-        V, key = np.trunc(stated.each * Z).astype(np.int32), rng.bytes(32)
-        for name, (plan, units) in plans.items():
-            table = files.table_of(models.release(plan, V, y, key), stated.names, *units)[0]
-            sizes[name] += [row["high"] - row["low"] for row in table if row["low"] is not None]
-    typical = {name: np.exp(np.mean(np.log(values))) for name, values in sizes.items()}
-    return {name: typical[name] / typical["gaussian"] for name in ("pure", "mixed")}
-
-
-def test_intervals_are_narrower_than_those_of_gaussian_releases():
-    found = widths(5, 3000, 12)
-    assert max(found.values()) <= 0.82, found
-
-
 def test_weights_are_quieter_than_those_of_gaussian_releases():
     """Root mean square of weights about the minimiser, times rows: as the laws' formulas say."""
     body = Body(5)

@@ -35,24 +35,6 @@ def test_sigma_against_dp_accounting(epsilon, delta):
     assert accounting.gaussian_sigma(epsilon, delta, 3.0) == pytest.approx(3 * ours, rel=1e-12)
 
 
-def classical_sigma(epsilon, delta):
-    return math.sqrt(2 * math.log(1.25 / delta)) / epsilon
-
-
-def test_classical_gaussian_fails_where_the_facts_say():
-    """At delta = 1e-5, the classical sigma is too small for claimed epsilons of 8.42 and above."""
-    delta = 1e-5
-    for claimed, true in ((10, 10.394), (1, 0.751)):
-        sigma = classical_sigma(claimed, delta)
-        assert accounting.gaussian_delta(sigma, true - 5e-4) > delta
-        assert accounting.gaussian_delta(sigma, true + 5e-4) < delta
-        assert gaussian_mechanism.get_epsilon_gaussian(sigma, delta) == pytest.approx(
-            true, abs=5e-4
-        )
-    assert accounting.gaussian_delta(classical_sigma(8.41, delta), 8.41) < delta
-    assert accounting.gaussian_delta(classical_sigma(8.43, delta), 8.43) > delta
-
-
 @given(
     st.floats(1e-3, 1e3), st.floats(0, 300), st.floats(1e-3, 1e3), st.floats(1.001, 10)
 )  # sigma, epsilon, sensitivity, factor

@@ -104,6 +104,7 @@ class Measurement:
 
 def test_a_measurement_is_attacked(monkeypatch):
     monkeypatch.setattr(Measurement, "__module__", "opendp.mod")
+    monkeypatch.setattr(check, "ATTACKED", 4)
     found = check.check(Program(Measurement(), 1.0), seconds=10)
     assert found.fault and found.unseen and found.epsilon > 1.0
 

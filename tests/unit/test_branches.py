@@ -12,7 +12,7 @@ from dp.mechanisms import MECHANISMS, Mechanism, Release, tukey_em
 from dp.mechanisms.few_columns import FewColumns
 from dp.rows import check_rows
 from dp.seeds import generator
-from dp_audit import audit
+from dp_audit import audit, branches
 from dp_audit.branches import differences, neighbours, numbers
 from dp_privacy import composition
 from dp_privacy.accounting import ADD_REMOVE, REPLACE_ONE
@@ -50,13 +50,18 @@ def for_numbers(mechanism):
     return None
 
 
+@pytest.fixture
+def few_traced(monkeypatch):
+    """A line that a record decides runs unlike often in any draw, so few are recorded."""
+    monkeypatch.setattr(branches, "TRACED", 3)
+
+
 @pytest.mark.parametrize("name", PRIVATE)
-def test_neighbours_have_the_same_branches(name):
+def test_neighbours_have_the_same_branches(name, few_traced):
     mechanism = MECHANISMS[name]
     cases = of_classes(neighbours(48, 2)) if name in OF_CLASSES else None
-    draws = (
-        20 if "counts" in name and "objective" in name else 100
-    )  # they solve each draw separately
+    # 60 draws show a result without noise. Those of counts are slow, so only branches are compared.
+    draws = 3 if "counts" in name and "objective" in name else 60
     faults = differences(mechanism, settings(mechanism), cases=cases, draws=draws)
     options = for_numbers(mechanism)
     if options is not None:
@@ -66,15 +71,23 @@ def test_neighbours_have_the_same_branches(name):
     assert not faults, "\n".join(faults)
 
 
-@pytest.mark.parametrize("name", [n for n in PRIVATE if MECHANISMS[n].fit in ("l2", "elastic_net")])
+# They solve what `output_perturbation` or `objective_perturbation` solves, by the same code.
+SOLVED_ALIKE = {
+    *("laplace_coordinates", "laplace_l1", "output_perturbation_gaussian"),
+    *("objective_perturbation_cm08", "objective_unscaled_released"),
+}
+SOLVING = [n for n in PRIVATE if MECHANISMS[n].fit in ("l2", "elastic_net")]
+
+
+@pytest.mark.parametrize("name", sorted({*SOLVING} - SOLVED_ALIKE))
 @pytest.mark.parametrize(
     ("n", "d"), [(2100, 3), (60, 45), pytest.param(2100, 45, marks=pytest.mark.slow)]
 )
-def test_every_way_of_a_solver_ends_with_a_certificate(name, n, d):
+def test_every_way_of_a_solver_ends_with_a_certificate(name, n, d, few_traced):
     """The cases cover a start on a sample of rows, a start in single precision, and wide rows."""
     mechanism = MECHANISMS[name]
     arguments = settings(mechanism)
-    assert not differences(mechanism, arguments, cases=neighbours(n, d), draws=6)
+    assert not differences(mechanism, arguments, cases=neighbours(n, d), draws=2)
     for _, *sides in neighbours(n, d):
         for X, y in sides:
             release = mechanism.release(X, y, restarts=3, rng=generator(3), **arguments)

@@ -66,7 +66,7 @@ def settings(loss, n, d, bound, rng):
 @pytest.mark.parametrize("name", ["logistic", "huber"])
 def test_no_data_set_keeps_the_solver_from_its_certificate(kind, name):
     rng = generator(81, kind, name)
-    for _ in range(8 if kind == "wide" else 20):
+    for _ in range(4 if kind == "wide" else 10):
         bound = 10.0 ** rng.uniform(-3, 4)
         loss = losses.get(name, **({"h": 10.0 ** rng.uniform(-5, 1)} if name == "huber" else {}))
         X, y = hard(kind, bound, rng)
@@ -97,7 +97,7 @@ def test_kinks_of_nearly_linear_pieces_on_wide_rows(h):
     """Newton's method alone fails on some of these data sets."""
     rng, bound = generator(83), 100.0
     loss = losses.get("huber", h=h)
-    for _ in range(3):
+    for _ in range(2):
         X, y = hard("wide", bound, rng)
         lam = 1e-9 * loss.c * bound**2
         tolerance = newton.least_tolerance(*X.shape, lam, bound, loss)

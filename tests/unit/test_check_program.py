@@ -3,6 +3,7 @@
 import math
 import os
 import re
+import runpy
 import subprocess
 import sys
 import time
@@ -26,15 +27,16 @@ PROGRAMS = ROOT / "tests/unit/test_replayed_programs.py"  # sound and flawed one
 
 @pytest.fixture(autouse=True)
 def few_releases(monkeypatch):
-    """An attack makes 2,000 releases, not up to 20,000, which decide all that is asked here."""
+    """Attacks make 2,000 releases of four pairs, not 20,000 of 16, which decide all that is asked here."""
     monkeypatch.setattr(check, "TRIALS", (400, 2000))
+    monkeypatch.setattr(check, "ATTACKED", 4)
 
 
-def run_module(folder, *words, **variables):
+def run_module(folder, *words):
     return subprocess.run(
         [sys.executable, "-m", *words],
         cwd=folder,
-        env=os.environ | {"PYTHONPATH": str(ROOT / "scripts")} | variables,
+        env=os.environ | {"PYTHONPATH": str(ROOT / "scripts")},
         capture_output=True,
         text=True,
         check=False,
@@ -88,8 +90,8 @@ def test_faults_are_told_in_one_sentence(name, words, tmp_path, monkeypatch, cap
     assert __main__.main([f"{PROGRAMS}:{name}", *settings]) == 1
     (sentence,) = capsys.readouterr().out.splitlines()
     assert sentence.startswith(name) and re.search(words, sentence)
-    shown = run_module(tmp_path, f"fault_{name}", PYTHONPATH=f"{ROOT}/scripts:{ROOT}/tests").stdout
-    assert shown.startswith(check.FAULTS)
+    runpy.run_path(str(tmp_path / f"fault_{name}.py"))
+    assert capsys.readouterr().out.startswith(check.FAULTS)
 
 
 @pytest.mark.parametrize(
@@ -103,17 +105,20 @@ def test_faults_are_told_in_one_sentence(name, words, tmp_path, monkeypatch, cap
 )
 def test_sound_programs_are_not_accused(name, delta):
     epsilon = 2.0 if name == "tilted_system" else E
-    found = check.check(load(f"{PROGRAMS}:{name}", epsilon, delta), count=60, seconds=10)
+    found = check.check(load(f"{PROGRAMS}:{name}", epsilon, delta), count=40, seconds=30)
     assert not found.fault and not found.unseen
     assert found.sentence.startswith(f"no fault found on {found.pairs} pair")
-    assert found.sentence.endswith("; a proof is still needed") and found.pairs > 9
+    assert found.sentence.endswith("; a proof is still needed") and found.pairs > 3
     assert ("replay cannot judge" in found.sentence) == (name not in ("in_place", "one_epoch"))
 
 
-def test_a_class_releases_what_fit_sets():
+def test_a_class_releases_what_fit_sets(monkeypatch):
     assert not answer(FittedWithNoise, count=12, seconds=5).fault
+    monkeypatch.setattr(
+        check, "CLOSE", 2.0
+    )  # the epsilon that is needed is found within a factor of 2
     found = answer(WithErrorsOfRawRows, seconds=10)
-    assert found.fault and found.epsilon > 3 * E and "depends on the rows" in found.sentence
+    assert found.fault and found.epsilon > 2 * E and "depends on the rows" in found.sentence
 
 
 def test_noise_of_another_generator_is_named_and_attacked():
@@ -177,7 +182,7 @@ def test_the_search_finds_what_no_fixed_pair_shows():
 
 def test_a_mechanism_is_taken_by_name(capsys):
     words = "--epsilon", "1", "--pairs", "12", "--seconds", "5"
-    assert __main__.main(["output_perturbation", *words]) == 0
+    assert __main__.main(["laplace_coordinates", *words]) == 0
     assert "no fault found on 12 pairs" in capsys.readouterr().out
 
 
@@ -230,7 +235,7 @@ def test_a_program_that_exits_is_no_program_without_fault(tmp_path, capsys):
 def test_a_mechanism_holds_where_a_record_is_left_out():
     program = load("mean_direction", E, D)
     domain = small_pairs.Domain(adjacency=ADD_REMOVE)
-    found = check.check(program, domain, count=20, seconds=5)
+    found = check.check(program, domain, count=8, seconds=5)
     assert not found.fault and found.pairs > 5
 
 
@@ -245,7 +250,8 @@ def test_missing_cells_are_tried_if_they_may_occur(tmp_path, monkeypatch, capsys
     assert __main__.main([*words]) == 0
     assert __main__.main([*words, "--missing"]) == 1
     assert "to (nan, 1, 0)" in capsys.readouterr().out
-    shown = run_module(tmp_path, "fault_clips").stdout
+    runpy.run_path("fault_clips.py")
+    shown = capsys.readouterr().out
     assert shown.startswith("without noise a value before noise is not a finite number")
 
 

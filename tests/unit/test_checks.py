@@ -119,7 +119,7 @@ def test_spreads_are_compared_fold_by_fold(monkeypatch):
     assert mean == pytest.approx((sds[0] - sds[1]).mean()) and low < mean < high
 
 
-@pytest.mark.parametrize("shape", [(1, 24), (1, 72), (12, 8)])
+@pytest.mark.parametrize("shape", [(1, 24), (12, 8)])
 @pytest.mark.parametrize("law", ["normal", "laplace"])
 def test_intervals_of_the_folds_spread_cover_its_difference(shape, law, monkeypatch):
     """About 95 % of 400 intervals cover the true difference; about 90 % with 24 folds and heavy tails."""

@@ -5,7 +5,6 @@ import json
 
 import numpy as np
 import pandas as pd
-import pytest
 
 from checks import statements
 from checks.results import Results
@@ -73,15 +72,15 @@ def claims():
         for claim, entry in experiment.claims.items():
             kinds = {check.kind for check in entry.checks or ()}
             if kinds and kinds.isdisjoint(ELSEWHERE):
-                yield pytest.param(experiment, entry, id=claim)
+                yield claim, experiment, entry
 
 
-@pytest.mark.parametrize(("experiment", "entry"), list(claims()))
-def test_a_claim_fails_on_some_random_table(experiment, entry, tmp_path, monkeypatch):
+def test_every_claim_fails_on_some_random_table(tmp_path, monkeypatch):
     (tmp_path / "config").symlink_to(ROOT / "config")
     monkeypatch.chdir(tmp_path)  # where no results are
-    outcomes = (
-        statements.join([statements.run(results, check) for check in entry.checks])
-        for results in (made(experiment, entry.checks, seed) for seed in range(TABLES))
-    )
-    assert any(outcome.holds is False for outcome in outcomes)
+    for claim, experiment, entry in claims():
+        outcomes = (
+            statements.join([statements.run(results, check) for check in entry.checks])
+            for results in (made(experiment, entry.checks, seed) for seed in range(TABLES))
+        )
+        assert any(outcome.holds is False for outcome in outcomes), claim

@@ -67,7 +67,7 @@ def overlaid(project, text):
 
 
 def test_the_configurations_that_come_with_the_project_are_right():
-    for _, experiments, datasets in (configured(), configured("smoke"), load("tests/tiny.yaml")):
+    for _, experiments, datasets in (configured(), configured("smoke")):
         assert {"cm08", "wdbc"} <= set(experiments)
         assert {"cm08_separable", "wdbc_clip"} <= set(datasets)
 
@@ -78,14 +78,12 @@ WHERE = "bad.yaml: settings.cm08: "
 
 OVERLAYS = [
     ("experiment: [cm08]", "bad.yaml: unknown key 'experiment'; did you mean 'experiments'?"),
-    (CM08 % "{restart: 3}", WHERE + "unknown key 'restart'; did you mean 'restarts'?"),
     (
         CM08 % "{methods: {nonprivate: {option: {}}}}",
         WHERE + "methods.nonprivate: unknown key 'option'; did you mean 'options'?",
     ),
     (SWEEP % "{epsilon: [1]}", WHERE + "sweeps.epsilon: unknown key 'epsilon'; did you mean"),
     ("settings: {cm80: {}}", "bad.yaml: settings: no experiment 'cm80'; did you mean 'cm08'?"),
-    ("experiments: [cm8]", "bad.yaml: experiments: no experiment 'cm8'; did you mean 'cm08'?"),
     (
         CM08 % "{datasets: [cm08_seperable]}",
         WHERE + "datasets: no data set 'cm08_seperable'; did you mean 'cm08_separable'?",
@@ -94,14 +92,6 @@ OVERLAYS = [
         CM08 % "{methods: {output_pertubation: {}}}",
         WHERE + "methods.output_pertubation: no mechanism 'output_pertubation'; did you mean "
         "'output_perturbation'?",
-    ),
-    (
-        CM08 % "{figures: {figure_2a: {kind: learning_curves}}}",
-        WHERE + "figures.figure_2a.kind: no kind 'learning_curves'; did you mean 'learning_curve'?",
-    ),
-    (
-        CM08 % "{figures: {figure_2a: {sweep: lerning}}}",
-        WHERE + "figures.figure_2a.sweep: no sweep 'lerning'; did you mean 'learning'?",
     ),
     (
         CM08 % "{figures: {figure_2a: {options: {log_errors: true}}}}",
@@ -118,7 +108,6 @@ OVERLAYS = [
         WHERE + "sweeps.epsilon.epsilons[0]: '1e-1' is text, not a number: write 0.1, without",
     ),
     (CM08 % "{lambda: 1e-2}", WHERE + "lambda: '1e-2' is text, not a number: write 0.01, without"),
-    (CM08 % "{restarts: '5'}", WHERE + "restarts: '5' is text, not a number: write 5, without"),
     (
         CM08 % "{methods: {output_perturbation: {options: {tolerance: 1e-6}}}}",
         WHERE + "methods.output_perturbation.options.tolerance: '1e-6' is text, not a number: "
@@ -130,20 +119,14 @@ OVERLAYS = [
         SWEEP % "{epsilons: [0]}",
         WHERE + "sweeps.epsilon.epsilons[0]: must be greater than 0, not 0",
     ),
-    (SWEEP % "{epsilons: [-1]}", WHERE + "sweeps.epsilon.epsilons[0]: must be greater than 0"),
     (
         SWEEP % "{epsilons: [.inf]}",
         "bad.yaml: settings.cm08.sweeps.epsilon.epsilons[0]: must be a finite number, not .inf",
     ),
     (
-        SWEEP % "{epsilons: {from: 1, to: .nan, step: 1}}",
-        "bad.yaml: settings.cm08.sweeps.epsilon.epsilons.to: must be a finite number, not .nan",
-    ),
-    (
         SWEEP % "{epsilons: [true]}",
         WHERE + "sweeps.epsilon.epsilons[0]: must be a number, not true",
     ),
-    (SWEEP % "{epsilons: []}", WHERE + "sweeps.epsilon.epsilons: must not be empty"),
     (
         SWEEP % "{epsilons: {from: 2, to: 1, step: 0.1}}",
         WHERE + "sweeps.epsilon.epsilons: the range is empty: 'from' exceeds 'to'",
@@ -161,14 +144,9 @@ OVERLAYS = [
         WHERE + "published.figure_1.epsilon[0]: must be a number, not text ('x')",
     ),
     (
-        SWEEP % "{train_sizes: {from: 10, to: 100}}",
-        WHERE + "sweeps.epsilon.train_sizes: the key 'step' is missing",
-    ),
-    (
         SWEEP % "{train_sizes: {from: 2.5, to: 10, step: 1}}",
         WHERE + "sweeps.epsilon.train_sizes.from: must be a whole number, not a number (2.5)",
     ),
-    (SWEEP % "{train_sizes: [0]}", WHERE + "sweeps.epsilon.train_sizes[0]: must be at least 1"),
     (
         SWEEP % "{train_sizes: [14001]}",
         WHERE + "sweeps.epsilon.train_sizes: 14001 is more than the 14000 training rows of "
@@ -179,34 +157,17 @@ OVERLAYS = [
         WHERE + "folds: cm08_separable has 17500 rows, fewer than 20000 folds",
     ),
     (CM08 % "{tune: {folds: 10001}}", WHERE + "tune.folds: cm08_separable has 10000 rows to tune"),
-    (CM08 % "{lambda: 0}", WHERE + "lambda: must be greater than 0, not 0"),
-    (CM08 % "{methods: {nonprivate: {lambda: -1}}}", WHERE + "methods.nonprivate.lambda: must be"),
     (
         CM08 % "{methods: {nonprivate: {delta: 1}}}",
         WHERE + "methods.nonprivate.delta: must be less",
     ),
     (CM08 % "{tune: {grid: {low: 2}}}", WHERE + "tune.grid: low must be less than high"),
-    (CM08 % "{tune: {grid: {values: 1}}}", WHERE + "tune.grid.values: must be at least 2, not 1"),
-    ("seed: -1", "bad.yaml: seed: must be at least 0, not -1"),
     ("seed: 1.5", "bad.yaml: seed: must be a whole number, not a number (1.5)"),
     # types, and null
     ("experiments: cm08", "bad.yaml: experiments: must be a list, not text ('cm08')"),
-    ("experiments: []", "bad.yaml: experiments: must not be empty"),
     ("experiments: [cm08, cm08]", "bad.yaml: experiments: names 'cm08' twice"),
-    ("experiments: null", "bad.yaml: experiments: must be a list, not null"),
     ("seed: null", "bad.yaml: seed: must be a whole number, not null"),
-    ("settings: null", "bad.yaml: settings: must be a mapping, not null"),
     (CM08 % "[1]", "bad.yaml: settings.cm08: must be a mapping, not a list"),
-    (CM08 % "{restarts: null}", WHERE + "the key 'restarts' is missing"),
-    (CM08 % "{restarts: many}", WHERE + "restarts: must be a whole number, not text ('many')"),
-    (
-        CM08 % "{methods: {nonprivate: 3}}",
-        WHERE + "methods.nonprivate: must be a mapping, not a num",
-    ),
-    (
-        CM08 % "{figures: {figure_2a: {options: {log_error: 3}}}}",
-        WHERE + "figures.figure_2a.options.log_error: must be true/false, not a number (3)",
-    ),
     (
         CM08
         % "{methods: {nonprivate: null, output_perturbation: null, objective_perturbation: null, "
@@ -219,10 +180,6 @@ OVERLAYS = [
     (
         CM08 % "{sweeps: {epsilon: {datasets: [cm08_unseparable]}}}",
         WHERE + "figures.figure_2c: the sweep 'epsilon' runs none of its data sets and methods",
-    ),
-    (
-        CM08 % "{figures: {figure_2a: {sweep: null}}}",
-        WHERE + "figures.figure_2a: the key 'sweep' is missing",
     ),
     (
         CM08 % "{figures: {tuning: {sweep: table}}}",
@@ -349,7 +306,6 @@ BAD = "config/datasets.yaml: toy"
 CSV = "source: {csv: toy.csv}, label: y, positive: 'yes'"
 DATASETS = [
     ("{}", ": the key 'source' is missing"),
-    ("{source: {cvs: a.csv}}", ".source: unknown key 'cvs'; did you mean 'csv'?"),
     ("{source: {rows: 3}}", ".source: needs exactly one of simulate, sklearn, csv, idx and sparse"),
     (
         "{source: {simulate: seperable}}",
@@ -358,10 +314,6 @@ DATASETS = [
     (
         "{source: {simulate: separable, rows: 9, columns: 2}}",
         ".source: the key 'margin' is missing",
-    ),
-    (
-        "{source: {simulate: separable, rows: 9, columns: 2, margin: 0.1, band: 0.1}}",
-        ".source: separable takes no 'band'",
     ),
     (
         "{source: {simulate: linear, rows: 9, columns: 2, condition: 1, noise: 0.1}}",
@@ -380,26 +332,15 @@ DATASETS = [
         "{source: {simulate: mixture, rows: 9, data_replicates: 2}}",
         ".source: mixture takes no 'data_replicates'",
     ),
-    ("{source: {csv: a.csv}, positive: a}", ": the key 'label' is missing"),
     ("{source: {csv: a.csv}, label: y}", ": the key 'positive' is missing"),
     ("{CSV, bounds: {a: [0]}}", ".bounds.a: needs at least 2 values"),
-    ("{CSV, bounds: {a: [0, 1, 2]}}", ".bounds.a: takes at most 2 values"),
     ("{CSV, bounds: {a: [1, 0]}}", ".bounds.a: must be [low, high] with low < high, not [1, 0]"),
     ("{CSV, bounds: {y: [0, 1]}}", ".bounds: the label 'y' is no feature"),
-    ("{CSV, bounds: {a: [0, .inf]}}", ".bounds.a[1]: must be a finite number, not .inf"),
     (
         "{CSV, steps: [{row_nrom: {}}]}",
         ".steps[0]: no step 'row_nrom'; did you mean 'row_norm'?",
     ),
-    (
-        "{CSV, steps: [{clip: {raduis: 1}}]}",
-        ".steps[0]: clip has no option 'raduis'; did you mean 'radius'?",
-    ),
     ("{CSV, steps: [{clip: null}]}", ".steps[0]: clip needs the option 'radius'"),
-    (
-        "{CSV, steps: [{clip: {radius: 1e1}}]}",
-        ".steps[0].clip.radius: '1e1' is text, not a numb",
-    ),
     (
         "{CSV, steps: [{scale_by_constants: {a: 3}}, {row_norm: {}}]}",
         ".steps[0].scale_by_constants.a: must be two numbers: [a, b]",
@@ -416,13 +357,6 @@ def test_a_bad_data_set(project, entry, expected):
 
 OWN = [
     ("{CSV}", "tow.csv", "", ".source.csv: no file 'toy.csv'; did you mean 'tow.csv'?"),
-    ("{CSV}", "x", "", ".source.csv: no file 'toy.csv'; put it there, or correct the path"),
-    (
-        "{source: {csv: rows/toy.csv}, label: y, positive: a}",
-        "rows/toys.csv",
-        "",
-        ".source.csv: no file 'rows/toy.csv'; did you mean 'rows/toys.csv'?",
-    ),
     ("{CSV}", "toy.csv/in", "", ".source.csv: 'toy.csv' cannot be read (Is a directory)"),
     (
         "{source: {idx: {images: a/images, labels: a/labels}}, positive: 4}",
@@ -432,12 +366,6 @@ OWN = [
     ),
     ("{CSV}", "toy.csv", "", ".source.csv: toy.csv: is empty"),
     ("{CSV}", "toy.csv", "a,y\n", ".source.csv: toy.csv: has a header but no rows"),
-    (
-        "{CSV}",
-        "toy.csv",
-        "a,yy\n1,yes\n",
-        ".source.csv: toy.csv: has no column 'y'; did you mean 'yy'?",
-    ),
     (
         "{CSV, bounds: {age: [0, 1]}}",
         "toy.csv",

@@ -1,6 +1,6 @@
 """A randomly changed configuration file loads, or one sentence says what is wrong.
 
-DP_FAULTS is the number of changes, by default 100.
+DP_FAULTS is the number of changes, by default 40.
 """
 
 import copy
@@ -159,7 +159,7 @@ def ask(experiment):
 
 @pytest.mark.slow
 def test_single_changes(monkeypatch, tmp_path):
-    count = int(os.environ.get("DP_FAULTS", "100"))
+    count = int(os.environ.get("DP_FAULTS", "40"))
     files = Files(monkeypatch)
     names = list(files.originals)
     for name in [DEFAULT, *OVERLAYS]:

@@ -132,7 +132,7 @@ def test_no_density_in_one_dimension_exceeds_the_profile(v, n_lambda, epsilon):
     for sigma, offset in ((0.3, -0.5), (0.7, 0.0), (4.0, -1.5)):
         both = counts_tilt.profile(1 / sigma, 1 / n_lambda, ADD_REMOVE)
         for row in (1.0, 0.6):
-            for at in (-30.0, -4.0, -2.0, -1.0, 0.0, 1.0, 2.0, 4.0):
+            for at in (-30.0, -3.0, -1.0, 0.0, 3.0):
                 pull = -offset * n_lambda + sigma * at
                 remove, add = deltas_1d(pull, v, offset, sigma, n_lambda, epsilon, row)
                 assert remove <= both.remove(epsilon) * (1 + 1e-4) + 1e-12
@@ -151,13 +151,13 @@ def test_the_jacobian_has_to_be_paid_for():
 
 def two_tails(v, m, epsilon):
     """D(v) of `counts_tilt`, by quadrature."""
-    c = np.linspace(-14 - m, 14 + m, 400_001)
+    c = np.linspace(-14 - m, 14 + m, 100_001)
     least = np.minimum(norm.pdf(c + m * v), norm.pdf(c - m * (1 - v)))
     return np.maximum(norm.pdf(c) - math.exp(epsilon) * least, 0.0).sum() * (c[1] - c[0])
 
 
-@pytest.mark.parametrize("m", [0.05, 0.7, 3.0, 8.0])
-@pytest.mark.parametrize("epsilon", [0.0, 0.01, 0.3, 1.0, 5.0])
+@pytest.mark.parametrize("m", [0.05, 0.7, 8.0])
+@pytest.mark.parametrize("epsilon", [0.0, 0.3, 5.0])
 def test_slopes_of_two_signs_cost_no_more_than_those_of_one(m, epsilon):
     most = float(gaussian_profile(m, epsilon))
     deltas = [two_tails(v, m, epsilon) for v in (0.0, 0.03, 0.2, 0.4, 0.5, 0.7, 0.95, 1.0)]
@@ -222,13 +222,6 @@ def test_steps_and_rate_compose_to_mu():
         for n, e in ((10, 0.1), (10**6, 8.0))
     )
     assert (few, many) == (1, 200)
-
-
-def test_there_is_no_accounting_of_the_last_iterate():
-    with pytest.raises(Refused, match="no option 'accounting'"):
-        MECHANISMS["counts_gd"].guarantee(
-            100, 3, epsilon=1.0, delta=1e-5, accounting="last_iterate"
-        )
 
 
 @pytest.mark.parametrize("clip", [0.3, 2.0, 50.0])

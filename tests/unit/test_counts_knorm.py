@@ -7,7 +7,6 @@ import pytest
 from scipy.stats import gamma, kstest
 from test_counts import LARGEST, rows, targets
 
-from dp.evaluation import counts
 from dp.mechanisms import MECHANISMS
 from dp.proofs.curvature import Curvature
 from dp.proofs.log_concave_tilt import Ball, pure_epsilon
@@ -63,21 +62,6 @@ def test_all_parts_add_up_to_epsilon(n, epsilon):
     assert ball.replacement(plan.left) <= 1e-6
     assert stated.profile.delta(epsilon) == pytest.approx(ball.replacement(plan.left), rel=1e-6)
     assert "slopes are in an interval of length 1" in stated.reason
-
-
-def test_it_learns_with_less_noise_than_a_gaussian_tilt():
-    X, k = rows(5000)
-    y, found = targets(k), {}
-    for name, options in (
-        ("counts_objective_perturbation", {}),
-        ("counts_knorm_objective_perturbation", {"body": "ball"}),
-    ):
-        mechanism, asked = MECHANISMS[name], {"epsilon": 0.3, "delta": 1e-6, **options}
-        asked["lam"] = mechanism.rule_lambda(5000, 4, **asked)
-        release = mechanism.release(X, y, rng=generator(3), restarts=40, **asked)
-        found[name] = counts(release.weights, X, y, release.info["intercept"], LARGEST)["d2"].mean()
-    gaussian, knorm = found.values()
-    assert knorm > gaussian
 
 
 def test_what_is_refused():

@@ -30,7 +30,7 @@ BOUNDS = st.floats(1e-50, 1e50)
 
 
 @given(ROWS, BOUNDS)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_normalised_rows_never_exceed_the_bound(X, bound):
     """Rows contain any finite floats, even subnormal or huge."""
     before = X.copy()
@@ -43,7 +43,7 @@ def test_normalised_rows_never_exceed_the_bound(X, bound):
 
 
 @given(ROWS, BOUNDS)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_clipped_rows_never_exceed_the_bound(X, bound):
     with np.errstate(under="ignore", over="ignore"):
         before = row_norms(X)

@@ -35,7 +35,7 @@ def test_what_a_record_moves_is_as_stated(clip, coordinate_bound):
     p = mechanism.parameters(n, d, **settings)
     limit = min(bound, coordinate_bound or bound)
     reached, together = 0.0, 0.0
-    for _ in range(3000):
+    for _ in range(1000):
         W = rng.choice([0.0, 0.1, 1.0, 30.0]) * rng.standard_normal((1, d))
         rows = rng.choice([-1.0, 1.0], (2, d)) * limit * rng.choice([0.3, 1, 1, 1], (2, d))
         if rng.random() < 0.5:
@@ -158,17 +158,6 @@ def test_without_noise_frank_wolfe_finds_the_minimiser_in_the_ball():
     assert logistic(release.weights[0], X, y) == pytest.approx(parts.fun, abs=1e-4)
 
 
-@pytest.mark.parametrize("step", ["constant", "published"])
-def test_frank_wolfe_never_leaves_the_ball(step):
-    X, y, _ = small()
-    settings = ASKED | {"bound": math.sqrt(6), "coordinate_bound": 1.0, "radius": 2.0, "step": step}
-    release = MECHANISMS["frank_wolfe"].release(
-        X, y, rng=generator(5), restarts=50, iterations=7, **settings
-    )
-    norms = np.abs(release.weights).sum(axis=1)
-    assert (norms <= 2 + 1e-12).all() and (norms > 0).all()
-
-
 @pytest.mark.parametrize("name", ["coordinate_descent", "iterative_thresholding"])
 def test_without_noise_all_columns_give_the_minimiser(name):
     X, y, _ = small()
@@ -192,19 +181,6 @@ def test_thresholding_keeps_so_many_weights():
     np.testing.assert_array_equal(release.weights[0] != 0, w != 0)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_only_the_ratio_of_rows_to_their_bounds_matters(name):
-    X, y, _ = small()
-    settings = ASKED | {"restarts": 3}
-    one, two = (
-        MECHANISMS[name].release(
-            X * s, y, rng=generator(9), bound=s * math.sqrt(6), coordinate_bound=s, **settings
-        )
-        for s in (1.0, 0.5)
-    )
-    np.testing.assert_allclose(2 * one.weights, two.weights, rtol=1e-9)
-
-
 def test_rules_use_public_numbers_alone():
     known = {"bound": 100.0, "coordinate_bound": 1.0}
     expected = {1.0: (8, 6, 1), 4.0: (30, 30, 3), 0.1: (1, 1, 1)}
@@ -221,17 +197,6 @@ def test_rules_use_public_numbers_alone():
             coordinate_bound=0.7,
             **ASKED,
         )
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_extreme_numbers_give_finite_weights(name):
-    for bound in (1e-49, 1e49):
-        X, y, _ = small(40)
-        X *= bound / math.sqrt(6) * (1 - 1e-9)
-        for epsilon in (1e-49, 1e49):
-            settings = {"epsilon": epsilon, "delta": 1e-6, "bound": bound, "iterations": 3}
-            release = MECHANISMS[name].release(X, y, rng=generator(1), restarts=3, **settings)
-            assert (release.status == "ok").all() and np.isfinite(release.weights).all()
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -673,30 +673,6 @@ def test_forecasts_convert_rows_as_the_release_reads_them():
 # Requests and models of before.
 
 
-def test_requests_without_found_bounds_keep_their_digests():
-    """Computed by the code before bounds could be found."""
-    asked = {
-        "name": "first",
-        "schema": rows.Schema(
-            [
-                rows.Number("age", 0, 100, missing=40),
-                rows.Category("ward", ("a", "b"), "a"),
-                rows.Number("cost", 0, 1e6),
-            ],
-            "cost",
-        ).facts,
-        **{"rows": 4000, "unit": UNIT, "epsilon": 1, "delta": 1e-6},
-        **{"method": "noise_aware_log_cosh", "premise": "chosen without these rows"},
-    }
-    assert Request.parsed(asked).digest() == DIGEST
-    plan = Request.parsed(asked).plan()
-    assert (plan.tilt.noise.scale, plan.found) == (SCALE, {})
-
-
-DIGEST = "25af74a811996966405b7700ea042d400946dd4810b8fc87d8ef69f8bf08b827"
-SCALE = 1435059369532
-
-
 def test_models_without_found_bounds_have_the_keys_of_before(tmp_path):
     document = made(tmp_path, request=Request.parsed(ASKED | {"schema": stated().facts}))
     assert "found" not in document

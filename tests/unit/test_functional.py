@@ -82,7 +82,7 @@ def test_the_gaussian_sensitivity_is_reached(loss, radius):
     alpha, beta, _ = POLYNOMIALS[loss]
     k = min((beta / (2 * alpha)) ** 2, radius**2)
     # x and x2 have norm `radius`, and x.x2 = k up to the rounding of `same`.
-    d = 4096
+    d = 2048
     same = round(d * (1 + k / radius**2) / 2)
     x = np.full(d, radius / math.sqrt(d))
     x2 = np.where(np.arange(d) < same, x, -x)
@@ -239,19 +239,6 @@ def test_adam_is_adam():
     assert quadratics.adam(A, b, 5000, 0.01)[0, 0] == pytest.approx(2 / 3, abs=1e-6)
 
 
-def test_few_steps_of_adam_do_not_move_between_small_epsilons():
-    """80 steps of 0.001 only follow the noise's signs, so both epsilons give equal weights."""
-    X, y = rows()
-    weights = [
-        MECHANISMS["functional_laplace"]
-        .release(X, y, epsilon=epsilon, rng=generator(6), solver="adam", restarts=5, **KNOWN)
-        .weights
-        for epsilon in (0.001, 0.01)
-    ]
-    np.testing.assert_allclose(*weights, atol=0.01)
-    assert np.abs(weights[0]).max() <= 80 * 0.001 * 1.5
-
-
 def test_guarantees_state_what_is_proven():
     laplace_ = MECHANISMS["functional_laplace"]
     published = laplace_.guarantee(100, 30, epsilon=1.0, bound=math.sqrt(30), coordinate_bound=1.0)
@@ -302,20 +289,3 @@ def test_data_beyond_a_stated_bound_are_refused(name):
         MECHANISMS[name].release(
             *(X, y), epsilon=1, rng=generator(1), bound=1.0, coordinate_bound=1.0, **delta
         )
-
-
-@pytest.mark.parametrize(
-    ("name", "options", "what"),
-    [
-        ("functional_laplace", {"sensitivity": "l3"}, "sensitivity"),
-        ("functional_laplace", {"delta": 1e-5}, "delta"),
-        ("functional_laplace", {"solver": "sgd"}, "solver"),
-        ("functional_laplace", {"repair": "redraw"}, "repair"),
-        ("functional_laplace", {"epochs": 0}, "epochs"),
-        ("functional_gaussian", {}, "delta"),
-        ("functional_gaussian", {"delta": 1e-5, "calibration": "exact"}, "calibration"),
-    ],
-)
-def test_bad_options(name, options, what):
-    with pytest.raises(ValueError, match=what):
-        MECHANISMS[name].guarantee(50, 3, epsilon=1.0, **options)

@@ -28,10 +28,6 @@ def rows(n=200, d=4):
     return X, np.where(X[:, 0] > 0, 1, -1)
 
 
-def test_vectors_were_found():
-    assert len(FREE) >= 6
-
-
 @pytest.mark.parametrize("case", FREE)
 @pytest.mark.parametrize("bound", [1.0, 2.5])
 def test_noise_of_the_free_jacobian(case, bound):

@@ -253,11 +253,3 @@ def test_designs_are_what_a_mechanism_takes_and_have_their_coefficients(name):
         assert np.linalg.cond(X.T @ X) > 30
     fit = sm.Logit((y + 1) / 2, X).fit(disp=False)
     assert (np.abs(fit.params - table.theta) < 4.5 * fit.bse).all()
-
-
-def test_halves_have_no_design_in_common():
-    assert not set(designs.CHOSEN) & set(designs.HELD_OUT)
-    assert len(designs.CHOSEN) == len(designs.HELD_OUT)
-    assert (
-        interval_coverage.half("hospital") == "tested" and interval_coverage.half("logistic") == ""
-    )

@@ -6,6 +6,7 @@ import inspect
 import re
 import subprocess
 import sys
+from functools import cache
 from importlib.util import find_spec
 
 import pytest
@@ -80,10 +81,15 @@ def test_what_is_public_is_described(name):
         assert "__init__" not in vars(thing) and "Methods" in actual
 
 
+@cache
+def of_module(module):
+    return doctest.testmod(importlib.import_module(module))
+
+
 @pytest.mark.parametrize("name", MODULES)
 def test_examples_run_as_printed(name):
     own = {thing.__module__ for n, thing in PUBLIC.items() if n.startswith(f"{name}.")}
-    results = [doctest.testmod(importlib.import_module(each)) for each in {name, *own}]
+    results = [of_module(each) for each in {name, *own}]
     assert not any(actual.failed for actual in results)
     described = any(
         "Examples" in sections(x) for n, x in PUBLIC.items() if n.startswith(f"{name}.")

@@ -67,7 +67,7 @@ def largest_loss(epsilon, lam, seed, n=1, scaled=1.0, **options):
 @pytest.mark.parametrize("options", [{}, {"clip": 0.75}])
 @pytest.mark.parametrize("epsilon", [0.5, 4.0])
 def test_no_loss_exceeds_epsilon_and_some_come_near(body, options, epsilon):
-    for factor in (0.5, 2.0, 6.0):
+    for factor in (0.5, 6.0):
         lam = factor * 3 / epsilon
         loss, covered = largest_loss(epsilon, lam, 1, body=body, **options)
         assert covered * 0.9 < loss <= covered * (1 + 1e-9)
@@ -301,13 +301,13 @@ def test_epsilon_is_divided_between_rate_tilt_and_output():
 
 def test_an_offset_is_the_noisy_class_rate_and_no_more():
     """Offsets of a release give back counts with discrete Laplace noise of scale 1/(epsilon/10)."""
-    n, epsilon = 4000, 1.0
-    X, y = np.zeros((n, 1)), np.where(np.arange(n) < 1000, 1, -1)
+    n, epsilon = 1000, 1.0
+    X, y = np.zeros((n, 1)), np.where(np.arange(n) < 250, 1, -1)
     asked = {"epsilon": epsilon, "lam": 1.0, "offset": "paid"}
     found = MECHANISM.release(X, y, restarts=3000, rng=generator(7), **asked)
     rates = 1 / (1 + np.exp(-found.info["intercept"]))
     shrunk = 1 / (1 + 24 / (n * 0.1) ** 2)
-    noise = np.round((0.5 + (rates - 0.5) / shrunk) * n - 1000)
+    noise = np.round((0.5 + (rates - 0.5) / shrunk) * n - 250)
     q = math.exp(-0.1)
     assert noise.var() == pytest.approx(2 * q / (1 - q) ** 2, rel=0.15)
     assert np.mean(noise == 0) == pytest.approx((1 - q) / (1 + q), abs=0.02)

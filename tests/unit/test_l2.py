@@ -20,48 +20,6 @@ from dp_privacy.profiles import (
 )
 from reference import VECTORS
 
-# (d, m, e) -> D(e), by quadrature with 40 digits over another parametrisation
-VALUES = {
-    (2, 0.7, 0.5): 3.81827500346755e-2,
-    (3, 1.6, 1): 7.86073380271134e-2,
-    (5, 0.1034, 0.1): 9.57801139425132e-7,
-    (10, 1.2, 1): 4.39982890019211e-5,
-    (20, 6, 4): 6.20277961904213e-4,
-    (50, 2, 1): 8.18457970099168e-6,
-    (200, 3, 1): 4.04969498263026e-8,
-    (1000, 8, 1): 3.40386098956658e-6,
-    (1000, 30, 4): 1.55275476981383e-5,
-}
-ASKED = ((0.1, 1e-6), (0.5, 1e-6), (1.0, 1e-6), (4.0, 1e-6), (1.0, 1e-9))
-# d -> the largest m for each of ASKED
-LARGEST = {
-    1: (0.100002000001, 0.500002000001, 1.000002, 4.000002, 1.000000002),
-    2: (0.100100488662, 0.50015657422, 1.00018126794, 4.00021825932, 1.00000181255),
-    3: (0.100619124157, 0.501266565639, 1.0016344756, 4.00231066116, 1.00005164126),
-    5: (0.103450476213, 0.509362322541, 1.01376356201, 4.02468356895, 1.00136338336),
-    10: (0.115952030294, 0.554940179943, 1.09119124549, 4.21783800634, 1.02432601662),
-    20: (0.142897301787, 0.666415717232, 1.29401514627, 4.83503862684, 1.12931175778),
-    50: (0.206892980234, 0.946007210732, 1.81837082773, 6.59314697252, 1.48066790488),
-    100: (0.283928411466, 1.28891149922, 2.46810732152, 8.84536038711, 1.95489381059),
-    300: (0.481948345103, 2.17698633645, 4.15770120044, 14.7791163125, 3.22906540433),
-    1000: (0.87369377355, 3.93954773428, 7.51684532608, 26.6411469993, 5.7966419551),
-}
-
-
-@pytest.mark.parametrize(("d", "m", "e"), VALUES)
-def test_known_values(d, m, e):
-    assert l2.delta(e, m, d) == pytest.approx(VALUES[d, m, e] * (1 + l2.MARGIN), rel=1e-12)
-
-
-@pytest.mark.parametrize("d", LARGEST)
-def test_known_scales(d):
-    for (epsilon, delta), m in zip(ASKED, LARGEST[d], strict=True):
-        scale = l2.scale(d, epsilon, delta, 3.0)
-        assert 3.0 / scale == pytest.approx(m, rel=1e-10)
-        actual = l2.delta(epsilon, 3.0 / scale, d)
-        # For delta = 1e-9 and one coordinate, m has too few digits for more.
-        assert delta * (1 - 3e-7) < actual < delta
-
 
 def of_caps(e, m, d):
     """P(L > e) - e^e Q(L > e), with a Gamma radius and the share of directions in a spherical cap.
@@ -111,10 +69,7 @@ def test_spherical_caps_give_the_same(d, m, e):
     ("d", "m", "gap"),
     [
         *((3, 90.0, 40.0), (4, 1e-3, 1e-3), (17, 0.01, 1e-3), (41, 100.0, 100.0), (120, 0.1, 0.02)),
-        *(
-            pytest.param(*case, marks=pytest.mark.slow)
-            for case in ((2, 1e-3, 1e-11), (42, 7.0, 3.0), (1000, 73.0, 36.0))
-        ),
+        pytest.param(2, 1e-3, 1e-11, marks=pytest.mark.slow),
     ],
 )
 def test_quadrature_with_many_digits_gives_the_same(d, m, gap):
@@ -180,7 +135,7 @@ def test_composition_with_a_gaussian_release_by_draws(d, m, mu, e):
     assert l2.composed_delta(e, m, d, mu) == pytest.approx(gain.mean(), abs=4 * error)
 
 
-@pytest.mark.parametrize("d", [1, 2, 5, 60, 1000])
+@pytest.mark.parametrize("d", [1, 2, 60])
 @pytest.mark.parametrize(("m", "mu"), [(0.05, 0.003), (0.8, 0.1), (3.0, 0.9), (0.3, 2.0)])
 def test_composition_is_the_integral_of_the_profile(d, m, mu):
     """E delta(e - L) over the Gaussian loss L, where the other order is E G(e - L) over the l2 loss."""
@@ -245,17 +200,8 @@ def test_shape(d):
     assert l2.delta(0.5, 1.9, d) < l2.delta(0.5, 2.0, d) < l2.delta(0.5, 2.1, d)
 
 
-def test_releases_have_this_divergence():
-    """A share of b's law: radius Gamma(d), uniform direction, and the loss of each draw."""
-    d, m, e, draws = 4, 1.5, 0.4, 400_000
-    loss = drawn_losses(m, d, draws, np.random.default_rng(5))
-    gain = np.maximum(-np.expm1(e - loss), 0)
-    error = gain.std() / math.sqrt(draws)
-    assert l2.delta(e, m, d) == pytest.approx(gain.mean(), abs=4 * error)
-
-
-@pytest.mark.parametrize("d", [1, 2, 3, 7, 30, 400, 1000])
-@pytest.mark.parametrize("delta", [1e-300, 1e-30, 1e-12, 1e-3, 0.5, 0.999])
+@pytest.mark.parametrize("d", [1, 2, 3, 30, 1000])
+@pytest.mark.parametrize("delta", [1e-300, 1e-12, 0.5, 0.999])
 def test_scales_keep_their_delta_and_are_hardly_larger_than_needed(d, delta):
     for epsilon in (1e-50, 1e-9, 1e-3, 1.0, 10.0, 50.0, 51.0, 1e6):
         m = 1.0 / l2.scale(d, epsilon, delta, 1.0)
@@ -273,12 +219,6 @@ def test_pure_privacy():
     assert l2.scale(7, 0.5, 0.0, 3.0) >= 6.0
     assert l2.delta(0.5, 0.5, 7) == 0.0
     assert l2.scale(7, 80.0, 1e-6, 3.0) == pytest.approx(3 / 80)
-
-
-def test_no_scale_exceeds_that_of_pure_privacy_and_it_grows_with_d():
-    scales = [l2.scale(d, 0.5, 1e-6, 1.0) for d in range(1, 41)]
-    assert all(a > b for a, b in itertools.pairwise(scales))
-    assert scales[0] < 2.0
 
 
 @pytest.mark.parametrize(

@@ -179,7 +179,7 @@ def one_sided_threshold(m, r, loss, k, e):
 )
 def test_an_exact_removal_refutes_wrong_bounds(mutant, loss, k, r, m, e):
     wrong = mutant(m, r, loss, k, e)
-    removed, _ = exact_on_line(loss, k, r, m, e, pulls=np.arange(-11, 0.1, 0.5))
+    removed, _ = exact_on_line(loss, k, r, m, e, pulls=np.arange(-11, 0.1, 1.0))
     assert wrong is not None
     assert removed > wrong * (1 + 1e-2) + 1e-4
     assert removed <= claims(m, r, loss, k, e)[0] * (1 + 1e-3)
@@ -359,7 +359,7 @@ def test_no_loss_found_exceeds_the_pure_bound(body, loss, k):
     for r, m in ((0.5, 1.0), (3.0, 1.0)):
         for adjacency in (REPLACE, ADD_REMOVE):
             bound = pure_epsilon(m, Curvature(loss, r, k), adjacency)
-            found = largest_loss(loss, k, r, m, 2, body, rng, 10, adjacency)
+            found = largest_loss(loss, k, r, m, 2, body, rng, 6, adjacency)
             assert 0.3 * bound < found <= bound * (1 + 1e-4)
 
 
@@ -454,13 +454,13 @@ def test_delta_falls_with_e_and_grows_with_m_and_r(loss, k, d):
         for r in (0.2, 2.0):
             curve = [
                 Ball(0.8, d, Curvature(loss, r, k)).delta(e, adjacency)
-                for e in np.linspace(0, 2.5, 18)
+                for e in np.linspace(0, 2.5, 10)
             ]
             assert (np.diff(curve) <= 1e-9).all()
             assert curve[0] > 0 and min(curve) >= 0 and max(curve) <= 1
         grown = [
             Ball(m, d, Curvature(loss, 0.5, k)).delta(0.9, adjacency)
-            for m in np.geomspace(0.05, 5, 12)
+            for m in np.geomspace(0.05, 5, 7)
         ]
         assert (np.diff(grown) >= -1e-9).all()
 
@@ -473,17 +473,17 @@ def test_delta_falls_with_e_and_grows_with_m_and_r(loss, k, d):
 def test_m_grows_with_lambda_and_epsilon(loss, k, d, e, delta):
     """Around the threshold, too, where another split of the chain becomes the best."""
     for adjacency in (ADD_REMOVE, REPLACE):
-        m = [ball_shift(e, delta, d, e / c, loss, k, adjacency) for c in np.geomspace(0.8, 5, 9)]
+        m = [ball_shift(e, delta, d, e / c, loss, k, adjacency) for c in np.geomspace(0.8, 5, 5)]
         assert all(b >= a * (1 - 1e-6) for a, b in itertools.pairwise(m))
-        m = [ball_shift(x, delta, d, 0.5, loss, k, adjacency) for x in np.geomspace(0.4, 4, 5)]
+        m = [ball_shift(x, delta, d, 0.5, loss, k, adjacency) for x in np.geomspace(0.4, 4, 4)]
         assert all(b >= a * (1 - 1e-6) for a, b in itertools.pairwise(m))
 
 
 @pytest.mark.parametrize(("loss", "k"), LOSSES)
 @pytest.mark.parametrize("d", [1, 3, 40])
 def test_calibration_is_safe_and_tight(loss, k, d):
-    for adjacency, r, delta in itertools.product(
-        (ADD_REMOVE, REPLACE), (0.05, 0.5, 3.0), (1e-9, 1e-3)
+    for adjacency, (r, delta) in itertools.product(
+        (ADD_REMOVE, REPLACE), ((0.05, 1e-9), (0.5, 1e-3), (0.5, 1e-9), (3.0, 1e-3))
     ):
         curvature = Curvature(loss, r, k)
         m = ball_shift(1.0, delta, d, r, loss, k, adjacency)
@@ -506,7 +506,7 @@ def test_chain_costs_next_to_nothing_at_its_threshold():
 @pytest.mark.parametrize(("loss", "k"), LOSSES)
 @pytest.mark.parametrize("d", [1, 1000])
 def test_extreme_settings(loss, k, d):
-    for e, r in itertools.product((1e-3, 60.0), (1e-300, 1e-6, 1e6, 1e300)):
+    for e, r in itertools.product((1e-3, 60.0), (1e-300, 1e-6, 1e300)):
         for adjacency in (ADD_REMOVE, REPLACE):
             curvature = Curvature(loss, r, k)
             m = ball_shift(e, 1e-6, d, r, loss, k, adjacency)

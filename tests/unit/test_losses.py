@@ -66,13 +66,6 @@ def test_kappa_and_c_are_suprema(loss):
         assert loss.kappa * (1 - 1e-12) < steepest <= loss.kappa
 
 
-def test_constants():
-    assert (ALL["logistic"].kappa, ALL["logistic"].c) == (1, 0.25)
-    assert (ALL["huber"].kappa, ALL["huber"].c, ALL["huber"].h) == (1, 1, 0.5)
-    assert (ALL["wide_huber"].kappa, ALL["wide_huber"].c) == (1, 0.25)
-    assert (ALL["squared"].kappa, ALL["squared"].c) == (math.inf, 1)
-
-
 @given(z=st.floats(-700, 700))
 def test_logistic_to_full_precision(z):
     """Both tails are included: e^-z far to the right, -z far to the left."""

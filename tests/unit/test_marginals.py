@@ -122,31 +122,6 @@ def test_where_noise_hides_everything_the_class_rate_remains():
     assert np.abs(release.info["intercept"]).max() < 50
 
 
-def test_shrinkage_beats_objective_perturbation_in_the_middle():
-    """Few of many variables matter, which does not suit the mechanism. n mu is near 1,000."""
-    rng, k, n = generator(7), 12, 8000
-    levels = rng.integers(4, size=(n, k))
-    score = 1.5 * (levels[:, 0] == 0) + 1.5 * (levels[:, 1] == 1) - 2.5
-    y = np.where(rng.random(n) < 1 / (1 + np.exp(-score)), 1, -1)
-    X = np.hstack([np.eye(4)[levels].reshape(n, -1), np.ones((n, 1))]) / math.sqrt(k + 1)
-    arguments = {"epsilon": 0.5, "delta": DELTA}
-
-    def loss(name, **more):
-        release = MECHANISMS[name].release(
-            X[:4000], y[:4000], rng=generator(8), restarts=10, **arguments, **more
-        )
-        scores = X[4000:] @ release.weights.T + release.info.get("intercept", 0.0)
-        return np.logaddexp(0, -y[4000:, None] * scores).mean()
-
-    objective = MECHANISMS["gaussian_objective_perturbation"]
-    lam = objective.rule_lambda(4000, X.shape[1], **arguments)
-    ours = loss("private_marginals", groups=[4] * k)
-    share = (y > 0).mean()
-    nothing = -share * math.log(share) - (1 - share) * math.log(1 - share)
-    assert ours < loss("gaussian_objective_perturbation", lam=lam) - 0.01
-    assert ours < nothing
-
-
 def test_the_nearest_possible_counts():
     rng = generator(9)
     counts = rng.normal(10, 20, (30, 4))

@@ -8,6 +8,14 @@ import test_norm_rate as found_of_rates
 from dp_privacy.profiles import gaussian_profile
 from dp_release import contrasts, lattice, models, norm_draws, norm_models, norm_noise, rate, tilt
 
+check_output = found.test_given_the_minimiser_the_output_noise_hides_every_error
+check_matrices = found.test_a_row_moves_no_part_of_a_matrix_by_more_than_is_paid
+check_threshold = found.test_below_the_threshold_the_jacobian_is_paid_for
+check_exact_losses = found.test_exact_losses_are_at_most_the_theorems
+check_totals = found_of_rates.test_a_row_moves_the_rate_by_no_more_than_is_paid
+check_parts = found_of_rates.test_all_parts_are_around_the_released_offset
+check_certificates = found_of_rates.test_minimisers_with_an_offset_are_certified_on_extreme_data
+
 
 def check_law():
     found_in_draws.test_every_point_has_its_exact_probability(0, (1, 2), 1)
@@ -136,17 +144,17 @@ MUTANTS = {
     "every k kept": (norm_draws, "kept", every_k, check_box),
     "signs of a block left out": (norm_draws, "_in_cross", without_signs, check_law),
     "a block's coordinates in order": (norm_draws, "_in_cross", first_coordinates, check_law),
-    "a part's rounding left out": (norm_noise, "hiding", without_points, found.check_output),
-    "the tilt's rounding left out": (norm_noise, "output", tilt_not_rounded, found.check_output),
-    "the solver's error counted once": (norm_noise, "output", error_once, found.check_output),
-    "a matrix's sensitivity halved": (norm_noise, "hiding", half_moved, found.check_matrices),
+    "a part's rounding left out": (norm_noise, "hiding", without_points, check_output),
+    "the tilt's rounding left out": (norm_noise, "output", tilt_not_rounded, check_output),
+    "the solver's error counted once": (norm_noise, "output", error_once, check_output),
+    "a matrix's sensitivity halved": (norm_noise, "hiding", half_moved, check_matrices),
     "the Jacobian left out": (
         *(norm_models, "pure_epsilon"),
-        *(without_jacobian, found.check_threshold),
+        *(without_jacobian, check_threshold),
     ),
     "the record's shift counted once": (
         *(norm_models, "pure_epsilon"),
-        *(shift_once, found.check_exact_losses),
+        *(shift_once, check_exact_losses),
     ),
     "matrices spend more than their share": (
         *(norm_models, "_by_norm"),
@@ -156,22 +164,22 @@ MUTANTS = {
         *(norm_models, "pure_and_gaussian"),
         *(gaussian_for_nothing, check_composition),
     ),
-    "the rate's noise halved": (rate, "noise", twice_the_rate, found_of_rates.check_totals),
-    "a label moves the rate twice": (rate, "total", labels_twice, found_of_rates.check_totals),
-    "the exact rate": (lattice, "released", exact_rate, found_of_rates.check_parts),
+    "the rate's noise halved": (rate, "noise", twice_the_rate, check_totals),
+    "a label moves the rate twice": (rate, "total", labels_twice, check_totals),
+    "the exact rate": (lattice, "released", exact_rate, check_parts),
     "the offset left out of the solver": (
         *(tilt, "minimiser"),
-        *(without_offset, found_of_rates.check_parts),
+        *(without_offset, check_parts),
     ),
     "another offset than the released one": (
         *(rate, "offset"),
-        *(half_of_it, found_of_rates.check_parts),
+        *(half_of_it, check_parts),
     ),
-    "one stream for all parts": (models, "Stream", one_stream, found_of_rates.check_parts),
+    "one stream for all parts": (models, "Stream", one_stream, check_parts),
     "no rate, though it is planned": (norm_models, "_rate", nothing_first, check_spending),
     "certificates without the offset": (
         *(tilt, "gradient"),
-        *(ignoring_offset, found_of_rates.check_certificates),
+        *(ignoring_offset, check_certificates),
     ),
     "rows of map 1": (contrasts, "all_levels", map_1, found.test_rows_of_map_2_by_hand),
 }

@@ -7,13 +7,20 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
-from test_norm_models import HOSPITAL, LOGISTIC, PLANS, coarse, laplace_masses, log_ratios
+from test_norm_models import (
+    HOSPITAL,
+    LOGISTIC,
+    PLANS,
+    coarse,
+    found_by,
+    laplace_masses,
+    log_ratios,
+)
 
 from dp import losses
 from dp.offset import Centre
 from dp.seeds import generator
 from dp_privacy.errors import Refused
-from dp_privacy.intervals import largest_share, least_share
 from dp_release import contrasts, files, holdout, models, norm_models, norm_noise, rate, rows, tilt
 from dp_release.draws import Stream
 from dp_release.forecast import Study, compared
@@ -53,7 +60,7 @@ def joint_loss(made, plan, first, second):
     for _, y in (first, second):
         centres.append(round(rate.total(y) / made.spacing))
     largest = 0.0
-    for released in range(min(centres) - 3 * made.scale, max(centres) + 3 * made.scale + 1, 6):
+    for released in range(min(centres) - 3 * made.scale, max(centres) + 3 * made.scale + 1, 12):
         own = (abs(released - centres[1]) - abs(released - centres[0])) / made.scale
         offset = rate.offset(released, made, n)
         low, high = log_ratios(*(law_of_weights(plan, *data, offset) for data in (first, second)))
@@ -61,7 +68,7 @@ def joint_loss(made, plan, first, second):
     return largest
 
 
-def check_joint_losses():
+def test_exact_joint_losses_are_at_most_the_theorems():
     rng, n = generator(401), 12
     made = Noise(-3, 8, Body(1), paid=Fraction(9, 8))
     for share in (1.0, 0.37):
@@ -74,11 +81,7 @@ def check_joint_losses():
         assert max(float(made.paid), float(plan.certain)) < found <= both
 
 
-def test_exact_joint_losses_are_at_most_the_theorems():
-    check_joint_losses()
-
-
-def check_totals():
+def test_a_row_moves_the_rate_by_no_more_than_is_paid():
     rng = np.random.default_rng(402)
     for _ in range(50):
         y = rng.integers(-1, 2, 40).astype(float)
@@ -92,10 +95,6 @@ def check_totals():
             assert points / made.scale <= made.paid <= Fraction(epsilon)
     extreme = [rate.total(np.full(40, sign)) for sign in (-1.0, 1.0)]
     assert extreme == [0, 40]
-
-
-def test_a_row_moves_the_rate_by_no_more_than_is_paid():
-    check_totals()
 
 
 def test_offsets_are_within_their_public_bound():
@@ -150,7 +149,7 @@ def test_gradients_with_an_offset_are_within_the_bound(offset):
         assert np.linalg.norm(without - found) > 1e-3 or size > 100
 
 
-def check_certificates():
+def test_minimisers_with_an_offset_are_certified_on_extreme_data():
     rng, n, d = generator(404), 200, 2
     X = np.trunc(rng.uniform(-1, 1, (n, d)) / math.sqrt(d) * rows.ONE) / rows.ONE
     X[:, 1] = np.trunc(rows.ONE / math.sqrt(d)) / rows.ONE
@@ -165,10 +164,6 @@ def check_certificates():
         for point in points:
             exact = exact_gradient(problem, X, y, np.array(point, float), pull / n, offset)
             assert mpmath.sqrt(mpmath.fsum(v * v for v in exact)) <= tolerance + 1e-13
-
-
-def test_minimisers_with_an_offset_are_certified_on_extreme_data():
-    check_certificates()
 
 
 def test_offsets_beyond_the_bound_are_no_offsets():
@@ -234,7 +229,7 @@ def test_an_offset_is_for_two_classes():
         norm_models.weights_alone(1000, Body(2), u_of(2), 1.0, losses.LogCosh(0.25), offset=True)
 
 
-def check_parts():
+def test_all_parts_are_around_the_released_offset():
     """The rate is exact counts plus its own stream's noise, and all later parts are around its offset."""
     made = Rows("rare_class")
     n, key = 4000, bytes(range(32))
@@ -258,10 +253,6 @@ def check_parts():
     assert np.linalg.norm(gradient) < 10 * output + 1e-3
 
 
-def test_all_parts_are_around_the_released_offset():
-    check_parts()
-
-
 def test_the_rates_integers_of_neighbours_differ_as_their_labels_do():
     made = Rows("plain_five")
     plan = norm_models.weights_alone(60, made.body, made.u, 1.0, offset=True)
@@ -274,27 +265,6 @@ def test_the_rates_integers_of_neighbours_differ_as_their_labels_do():
 
 
 # ---- attacks
-
-
-def found_by(scores):
-    """A lower bound on epsilon, with probability 0.999, from statistics of releases of both sides.
-
-    scores: (2, releases, statistics). Thresholds are chosen on one half, and tested on the other.
-    """
-    half, best = scores.shape[1] // 2, (-math.inf, None)
-    for j, sign in itertools.product(range(scores.shape[2]), (1, -1)):
-        chosen = np.quantile(sign * scores[:, :half, j], np.linspace(0.02, 0.98, 25))
-        p, q = ((sign * side[:half, j, None] >= chosen).mean(axis=0) for side in scores)
-        for own, other, flip in ((p, q, 0), (q, p, 1)):
-            gain = np.log(own + 0.03) - np.log(other + 0.03)
-            k = int(np.argmax(gain))
-            if gain[k] > best[0]:
-                best = gain[k], (j, sign, chosen[k], flip)
-    j, sign, at, flip = best[1]
-    one, two = ((sign * side[half:, j] >= at).sum() for side in (scores[::-1] if flip else scores))
-    low = float(least_share(np.array(one), half, 1 - 5e-4))
-    high = float(largest_share(np.array(two), half, 1 - 5e-4))
-    return max(0.0, math.log(low / high)) if low > 0 else 0.0
 
 
 def test_the_attack_on_the_rate_alone_finds_what_is_paid():
@@ -334,10 +304,10 @@ def test_odd_lines_are_not_told_apart_by_parity_or_size(law, offset):
         "ill",
     )
     levels = contrasts.all_levels(schema)
-    epsilon, trials, common = 0.5, 100, [b"98,f,yes", b"18,m,no"] * 6
+    epsilon, trials, common = 0.5, 60, [b"98,f,yes", b"18,m,no"] * 6
     about = 13, contrasts.body(levels), Fraction(levels.each, rows.ONE), epsilon
     plan = LAWS[law](about, offset)
-    for k, odd in enumerate(ODD[:: 2 if law == "weights" else 4]):
+    for k, odd in enumerate(ODD if law == "weights" and offset else ODD[:1]):
         scores = []
         for side, line in enumerate((LINE, odd)):
             V, y = levels.rows([*common, line], 13)
@@ -404,28 +374,8 @@ def test_a_request_that_insists_on_a_rate_is_told_where_it_is_predicted_to_lose(
     assert sum("is predicted to" in line for line in lines) == 3
 
 
-def test_a_rate_lowers_the_loss_of_a_rare_class_and_hardly_raises_others():
-    gained = {}
-    for name, n, epsilon in (("rare_class", 1000, 0.5), ("plain_five", 1000, 1.0)):
-        made = Rows(name)
-        _, V, labels = made.draw(20_000, generator(407, name))
-        X, found = V / rows.ONE, []
-        for offset in (False, True):
-            plan = norm_models.weights_alone(n, made.body, made.u, epsilon, offset=offset)
-            losses_ = []
-            for k in range(12):
-                rng = generator(408, name, k)
-                _, own, y = made.draw(n, rng)
-                release = models.release(plan, own, y, rng.bytes(32))
-                scores = X @ release.floats("weights") + release.offset()
-                losses_.append(np.logaddexp(0, -labels * scores).mean())
-            found.append(np.mean(losses_))
-        gained[name] = found[0] - found[1]
-    assert gained["rare_class"] > 0.02 and gained["plain_five"] > -0.003
-
-
 def intercepts(name, n, law, releases, offset, seed=409):
-    """(covered share, number) of printed intercepts at epsilon 1. releases: their number, or which."""
+    """(covered share, number) of printed intercepts at epsilon 1."""
     made = Rows(name)
     about = n, made.body, made.u, 1.0
     plan = (
@@ -434,7 +384,7 @@ def intercepts(name, n, law, releases, offset, seed=409):
         else norm_models.mixed_table(*about, 1e-6, offset=offset)
     )
     covered = []
-    for k in range(releases) if isinstance(releases, int) else releases:
+    for k in range(releases):
         rng = generator(seed, name, k)
         _, V, y = made.draw(n, rng)
         release = models.release(plan, V, y, rng.bytes(32))
@@ -445,54 +395,6 @@ def intercepts(name, n, law, releases, offset, seed=409):
 
 
 # Of 4,000 releases of `rarer_class` under the law mixed, those that print an intercept.
-PRINTED = (
-    *(
-        218,
-        278,
-        456,
-        612,
-        626,
-        674,
-        926,
-        1075,
-        1152,
-        1229,
-        1497,
-        1757,
-        1790,
-        1980,
-        2011,
-        2529,
-        2548,
-    ),
-    *(
-        2643,
-        2699,
-        2710,
-        2751,
-        2785,
-        2978,
-        2996,
-        3040,
-        3075,
-        3272,
-        3433,
-        3539,
-        3568,
-        3597,
-        3634,
-        3641,
-    ),
-    *(3652, 3653, 3657),
-)
-
-
-def test_intercepts_that_a_rarer_class_prints_by_chance_cover():
-    """Without the bound on what the correction of the ridge's bias lacks, 32 of 36 do."""
-    share, count = intercepts("rarer_class", 3000, "mixed", PRINTED, False)
-    assert count > 30 and share >= 0.95
-
-
 @pytest.mark.parametrize("offset", [False, True])
 def test_intercepts_of_a_rare_class_cover(offset):
     share, count = intercepts("rare_class", 3000, "pure", 60, offset)
@@ -505,7 +407,7 @@ def test_intercepts_of_a_rare_class_cover(offset):
 def test_intercepts_of_fresh_designs_with_rarer_classes_cover(name, law):
     """The widening by the ridge's bias was chosen on `rarer_class` and `rare_class`, not on these."""
     for offset in (False, True):
-        share, count = intercepts(name, 3000, law, 400, offset)
+        share, count = intercepts(name, 3000, law, 160, offset)
         assert count < 10 or share >= 0.9 - 3 * math.sqrt(0.09 / count), (share, count)
 
 

@@ -8,11 +8,6 @@ from scipy.optimize import minimize as search
 from dp import losses
 from dp.evaluation import regression
 from dp.mechanisms import MECHANISMS
-from dp.mechanisms.functional import (
-    coordinate_sensitivity,
-    gaussian_sensitivity,
-    l2_sensitivity,
-)
 from dp.mechanisms.output_perturbation import sensitivity
 from dp.proofs import quadratics
 from dp.proofs.laplace_tilt import calibrate, exact_epsilon
@@ -163,29 +158,6 @@ def test_joint_sensitivity_of_sufficient_statistics(bound):
     assert actual >= 0.999 * gram_and_moment(bound)
     formula = math.sqrt(2 * bound**4 + 2 * bound**2 + 0.5) if 2 * bound**2 >= 1 else 2 * bound
     assert gram_and_moment(bound) == pytest.approx(formula)
-
-
-def coefficients(x, y):
-    """Coefficients of y^2 - 2 y x.w + (x.w)^2, by monomial, without the constant."""
-    rows, columns = np.triu_indices(len(x))
-    return np.concatenate([-2 * y * x, x[rows] * x[columns] * np.where(rows == columns, 1, 2)])
-
-
-@pytest.mark.parametrize("bound", [0.3, 1.0, 2.0])
-def test_sensitivities_of_the_functional_mechanism(bound):
-    def gap(order):
-        return lambda a, b: np.linalg.norm(coefficients(*a) - coefficients(*b), order)
-
-    rng = generator(7, bound)
-    actual = ascend(gap(2), 2, bound, rng)
-    assert 0.999 * gaussian_sensitivity(bound) <= actual <= gaussian_sensitivity(bound) * (1 + 1e-9)
-    assert ascend(gap(1), 2, bound, rng) <= l2_sensitivity(2, bound) * (1 + 1e-9)
-    worst = 0.0
-    for _ in range(4000):  # coordinates in [-1, 1], often at an end
-        x, x2 = (np.clip(2 * rng.standard_normal(2), -1, 1) for _ in range(2))
-        y, y2 = np.clip(2 * rng.standard_normal(2), -1, 1)
-        worst = max(worst, gap(1)((x, y), (x2, y2)))
-    assert 0.9 * coordinate_sensitivity(2) < worst <= coordinate_sensitivity(2)
 
 
 def test_quadratics_are_those_of_residuals():

@@ -70,8 +70,7 @@ def holds(sources):
         path = Path(paths.BY_SOURCE(source=key))
         own = read_csv(path) if path.exists() else []
         counts = ({}, {})
-        # The record's further rows are of data or sizes that this run does not have.
-        rows = record.once(record.instead(key, own)[: len(own)])
+        rows = record.once(record.instead(key, own)[0])
         for row in (row for row in rows if row["section"] != "defects"):
             name = outcome(row)
             counted = counts[readings.kind_of(row) not in readings.RESULTS].setdefault(name, [0, 0])

@@ -1,13 +1,10 @@
 """What a source's card says beside its bars and tables: headline, failures, what is open, and the run."""
 
-import re
-
 from checks import verdicts
 from reporting import readings, sources
 from study import facts
 
 UNCHECKED = (verdicts.NOT_TESTED, verdicts.NOT_RUN, verdicts.NOT_DECIDED, verdicts.NOT_JUDGED)
-ABSENT = re.compile(r"(this run has no [a-z ]+?) (\S+) here")  # as `checks.published` says it
 
 
 def page(card, gathered, experiments):
@@ -148,10 +145,9 @@ def unchecked(rows, numbers):
     groups, values = {}, {}
     for _, _, row in numbers:
         if row["verdict"] in UNCHECKED:
-            reason = row["reason"].partition("; here: ")[0]
-            if absent := ABSENT.fullmatch(reason):
-                reason = absent[1]
-                values.setdefault(reason, {})[absent[2]] = None
+            reason = row.get("cause") or row["reason"]
+            if value := row.get("cause_value"):
+                values.setdefault(reason, {})[value] = None
             groups[reason] = groups.get(reason, 0) + 1
     listed = [
         {"id": row["id"], "text": row["says"], "why": row["why"] or row["verdict"]}

@@ -50,9 +50,9 @@ def test_what_failed_and_what_is_not_checked_with_reasons():
         for row in (
             printed("real/1", "not reproduced by any of 2 readings", "off"),
             printed("real/0", "reproduced"),
-            printed("a/0", "not run", "this run has no train size 470 here"),
-            printed("b/0", "not run", "this run has no train size 940 here"),
-            printed("c/0", "not tested", "no epsilon is stated; here: differs by 1"),
+            printed("a/0", "not run", cause="this run has no train size", cause_value="470"),
+            printed("b/0", "not run", cause="this run has no train size", cause_value="940"),
+            printed("c/0", "not tested", "differs by 1", cause="no epsilon is stated"),
             printed("d/0", "undecided", "near an end"),
         )
     ]

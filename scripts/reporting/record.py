@@ -169,7 +169,7 @@ def why_stale(name, stale):
 
 
 def instead(source, rows):
-    """(rows, further): a source's rows of this run, with the recorded row in place of one that it leaves open.
+    """(rows, further): a source's rows of this run, with the recorded row in place of one left open.
 
     further: recorded rows of which this run has none, because they are of other data or sizes. They are
     shown, but what is counted are this run's. Each row has `date`: "" if it is of this run.

@@ -50,7 +50,9 @@ def main():
     print(facts.read(key).cited)
     print(record.counts(record.once(own or further)))
     if own and further:
-        print(f"Not counted are {len(further):,} lines of the recorded run that this run does not have.")
+        print(
+            f"Not counted are {len(further):,} lines of the recorded run that this run does not have."
+        )
     for path in sorted(map(Path, best_readings(own))):
         print(readings.best(read_csv(path)))
     width = min(shutil.get_terminal_size((WIDEST, 0)).columns, WIDEST)

@@ -485,6 +485,7 @@ def discarded_features(experiment, spec, draws):
         look = looks[value.method]
         label = f"{value.value:g} printed, {look['label']}"
         axes.axhline(value.value, color=style.ink(look["color"]), linestyle=line, label=label)
+    axes.set_ylim(bottom=-0.02 * axes.get_ylim()[1])  # sets a line at 0 apart from the axis
     axes.set_xticks(range(len(sizes)), [f"{size:,}" for size in sizes])
     axes.grid(visible=False, axis="x")
     axes.set(xlabel="training rows", ylabel="discarded features: mean, range")

@@ -3,12 +3,13 @@
 from checks import verdicts
 from reporting import readings, sources
 from study import facts
+from study.configuration.readings import in_words
 
 UNCHECKED = (verdicts.NOT_TESTED, verdicts.NOT_RUN, verdicts.NOT_DECIDED, verdicts.NOT_JUDGED)
 
 
 def page(card, gathered, experiments):
-    """{headline, terms, failed, original, stated, unstated, open, unchecked, run} of a source's card.
+    """{headline, terms, failed, original, stated, unstated, choices, unchecked, run} of a source's card.
 
     card: of `sources.cards`. gathered: a list of `reporting.collect.Gathered`. experiments: their page
     content, in the same order.
@@ -27,13 +28,29 @@ def page(card, gathered, experiments):
         "original": figures.get(source.headline_original or "", ""),
         "stated": stated,
         "unstated": unstated,
-        "open": [
-            (name.replace("_", " "), entry.open, entry.main.replace("_", " "))
+        "choices": [
+            choice(name, entry, source.stated.get(name, {}))
             for part, _ in own
             for name, entry in part.experiment.readings.items()
         ],
         "unchecked": unchecked(rows, numbers),
         "run": _run(own),
+    }
+
+
+def choice(name, reading, stated):
+    """{name, open, main, stated: [(value, what the text says for it)], against: values that contradict it}.
+
+    reading: an entry of an experiment's `readings`. stated: value -> what the text says; with {}, the
+    source leaves the choice open.
+    """
+    values = [reading.main, *reading.others]
+    return {
+        "name": name.replace("_", " "),
+        "open": reading.open,
+        "main": in_words(reading.main),
+        "stated": [(in_words(value), said) for value, said in stated.items()],
+        "against": [in_words(value) for value in values if value not in stated] if stated else [],
     }
 
 

@@ -12,7 +12,7 @@ from study.configuration.source_keys import Document
 # Keys that say how a claim or defect is decided, not what the source states.
 DECIDES = ("not_tested", "given", "again", "trivia", "checks")
 # Keys of what the report shows first, which decide nothing.
-SHOWS = ("link", "program", "headline_original", "headline_claims", "headline_number")
+SHOWS = ("link", "program", "headline_original", "headline_claims", "headline_number", "stated")
 
 
 class Source(Document):

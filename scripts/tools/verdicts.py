@@ -47,14 +47,15 @@ def main():
             f"error: neither {paths.results()} nor config/record/{key} has verdicts: run its experiments "
             f"first"
         )
-    print(facts.read(key).cited)
+    source = facts.read(key)
+    print(source.cited)
     print(record.counts(record.once(own or further)))
     if own and further:
         print(
             f"Not counted are {len(further):,} lines of the recorded run that this run does not have."
         )
     for path in sorted(map(Path, best_readings(own))):
-        print(readings.best(read_csv(path)))
+        print(readings.best(read_csv(path), source.stated))
     width = min(shutil.get_terminal_size((WIDEST, 0)).columns, WIDEST)
     for section in arguments.section:
         if section == "tables":

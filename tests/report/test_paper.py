@@ -3,7 +3,7 @@
 import re
 from types import SimpleNamespace
 
-from reporting import page, paper
+from reporting import page, paper, readings
 from reporting.collect import Gathered
 from study import facts
 from study.configuration.experiment_keys import Comparison
@@ -35,6 +35,20 @@ def test_settings_without_a_value_are_not_stated():
     )
     assert unstated == ["epsilon table"]
     assert stated == [("folds", "5"), ("real", "n: 1, 2; d: not stated")]
+
+
+def test_a_reading_that_contradicts_the_text_says_so():
+    reading = SimpleNamespace(main="mean", others={"summed": {}, "0p5": {}}, open="why")
+    left = paper.choice("scale_of", reading, {})
+    assert left == {"name": "scale of", "open": "why", "main": "mean", "stated": [], "against": []}
+    told = paper.choice("scale_of", reading, {"summed": "equation 7"})
+    assert told["stated"] == [("summed", "equation 7")] and told["against"] == ["mean", "0.5"]
+    assert (
+        paper.choice("x", reading, dict.fromkeys(("mean", "summed", "0p5"), "s"))["against"] == []
+    )
+    said = readings._against("scale of: 0.5 and rows: file", {"scale_of": {"summed": "equation 7"}})
+    assert said == " (against the text in scale of)"
+    assert not readings._against("scale of: summed", {"scale_of": {"summed": "equation 7"}})
 
 
 def printed(at, verdict, reason="", quantity="error", **further):

@@ -106,7 +106,7 @@ def _reading(name, base, value, labels, overlays, where, datasets, runs):
         resolved.values,
         paths.reading(base.name, name.removeprefix(f"{base.name}__")),
         of=base.name,
-        label=" and ".join(map(_spelled, labels)),
+        label=" and ".join(in_words(label.replace(".", ": ")) for label in labels),
         left_open="; ".join(reading.open for _, reading in chosen),
         tunes=resolved.tune != base.tune,
         own=changed,
@@ -114,10 +114,9 @@ def _reading(name, base, value, labels, overlays, where, datasets, runs):
     )
 
 
-def _spelled(label):
-    """A reading's label for readers, with 0.05 instead of 0p05."""
-    words = label.replace("_", " ").replace(".", ": ")
-    return re.sub(r"(\d)p(\d)", r"\1.\2", words)
+def in_words(name):
+    """The name of a reading or of its value for readers, with 0.05 instead of 0p05."""
+    return re.sub(r"(\d)p(\d)", r"\1.\2", name.replace("_", " "))
 
 
 def _replaced(value, instead):

@@ -231,21 +231,24 @@ def too_wide(interval, margin):
 def with_readings(tried, still_open, best=()):
     """The verdict under all readings with which our non-private model is the source's.
 
-    An entry that agrees under some readings only is reproduced if the source's best single reading is one
-    of them, and undecided if not.
+    An entry that agrees under some readings only is reproduced if the source's best single reading, or one
+    that cannot be told apart from it, is one of them, and undecided if not.
 
     tried: pairs (reading, holds), with holds "yes", "no", or "" if open. The stated reading, "", comes
     first if it is one of them. If the stated reading is open, all other readings are ignored.
     still_open: the verdict if the value stays open.
-    best: the parts of the source's best single reading (`under_readings.best_single`); if none of them was
-    tried, it does not concern the entry.
+    best: the parts of the source's best single reading and those alike (`under_readings.best_single`); if
+    none of them was tried, it does not concern the entry.
     """
     if not tried:
         return UNDECIDED
     if tried[0] == ("", ""):
         return still_open
     answers = dict(tried)
-    read = next((part for part in best if part in answers), "")
+    named = [part for part in best if part in answers]
+    read = next((part for part in named if answers[part] == "yes"), named[0] if named else "")
+    if "" in named and answers[""] == "yes":
+        return REPRODUCED
     if answers.get("") == "yes" and ("no" not in answers.values() or answers[read] == ""):
         read = ""  # a reading that leaves the entry open does not refute what agrees as stated
     if answers.get(read) == "yes":
@@ -273,8 +276,8 @@ def elsewhere(tried, best):
 
 
 def named(best):
-    """The best single reading in words. best: as in `with_readings`."""
-    return " and ".join(best) or "the default one"
+    """Readings in words. best: as in `with_readings`."""
+    return " and ".join(label or "the default one" for label in best) or "the default one"
 
 
 def power(interval, *, error, own, half, margin, middle, limits=(-math.inf, math.inf), more=1.0):

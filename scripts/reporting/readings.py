@@ -67,8 +67,13 @@ def best(rows, stated):
     named = f"The best single reading is {verdicts.named(found.readings)}"
     named += _against(" and ".join(found.readings), stated)
     beside = f" ({found.default} as we take the source by default)" if found.readings else ""
+    alike = "".join(
+        f" {label or 'The default one'} cannot be told apart from it, since one number may turn by chance."
+        for label in found.alike
+    )
     return (
-        f"{named}: {found.agree} of {found.decided} numbers and claims that it decides agree{beside}. "
+        f"{named}: {found.agree} of {found.decided} numbers and claims that it decides agree{beside}."
+        f"{alike} "
         f"{found.tried} other readings were tried, and each choice must explain more than one of them. "
         f"If each could have its own reading, {found.somewhere} would agree."
     )

@@ -214,7 +214,7 @@ def _holds_said(sources):
 
 HELD = {
     "as stated": "hold as stated",
-    "under a reading": "under one reading of what the source leaves open",
+    "under a reading": "under one reading of the source",
     "not reproduced": "do not hold",
     OPEN: "are open, mostly for lack of data or of simulations",
 }

@@ -22,7 +22,7 @@ OUTCOMES = {
     "under a reading": (
         "✓*",
         "mild",
-        "it agrees only under one reading of what the source leaves open, whose number is shown",
+        "it agrees only under one reading of the source, whose number is shown",
     ),
     "not reproduced": ("✗", "bad", "it agrees under no reading that we tried"),
     verdicts.TOO_WIDE: ("↔", "open", "it agrees, but our interval is too wide to tell"),

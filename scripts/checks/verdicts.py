@@ -52,9 +52,9 @@ RULE = (
     ("reproduced", "equal or inside, with settings as the source states them"),
     (
         "reproduced if ...",
-        "equal or inside only under the best single reading of the source: that under which most of all its "
-        "numbers and claims agree, where each choice that it changes costs one. Readings whose scores "
-        "differ by less than two cannot be told apart, and count, too",
+        "equal or inside only under the best single reading of the source: that under which most of all "
+        "its numbers and claims agree, where each choice that it changes costs one; or under a reading that "
+        "cannot be told apart from it, since one number may turn by chance",
     ),
     ("not reproduced by any of k readings", "neither equal nor inside under any of them"),
     (

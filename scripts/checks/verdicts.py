@@ -53,8 +53,8 @@ RULE = (
     (
         "reproduced if ...",
         "equal or inside only under the best single reading of the source: that under which most of all "
-        "its numbers and claims agree, where each choice that it changes costs one; or under a reading that "
-        "cannot be told apart from it, since one number may turn by chance",
+        "its numbers and claims agree, where each choice that it changes costs one; or under a reading "
+        "that cannot be told apart from it, since one number may turn by chance",
     ),
     ("not reproduced by any of k readings", "neither equal nor inside under any of them"),
     (

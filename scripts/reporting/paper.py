@@ -3,7 +3,6 @@
 from checks import verdicts
 from reporting import readings, sources
 from study import facts
-from study.configuration.readings import in_words
 
 UNCHECKED = (verdicts.NOT_TESTED, verdicts.NOT_RUN, verdicts.NOT_DECIDED, verdicts.NOT_JUDGED)
 
@@ -48,9 +47,11 @@ def choice(name, reading, stated):
     return {
         "name": name.replace("_", " "),
         "open": reading.open,
-        "main": in_words(reading.main),
-        "stated": [(in_words(value), said) for value, said in stated.items()],
-        "against": [in_words(value) for value in values if value not in stated] if stated else [],
+        "main": facts.in_words(reading.main),
+        "stated": [(facts.in_words(value), said) for value, said in stated.items()],
+        "against": [facts.in_words(value) for value in values if value not in stated]
+        if stated
+        else [],
     }
 
 

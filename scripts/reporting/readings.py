@@ -6,7 +6,6 @@ from checks import verdicts
 from checks.under_readings import best_single
 from checks.verdicts import AGAIN, OTHER
 from study import facts, paths
-from study.configuration.readings import in_words
 from study.jobs.files import read_csv
 
 MEANS, SPREADS, SETTINGS, CLAIMS = "means", "standard deviations", "settings", "claims"
@@ -81,7 +80,7 @@ def best(rows, stated):
 
 def _against(label, stated):
     """What follows a reading's label if parts of it, such as "rows: file", contradict the text; else ""."""
-    said = {in_words(name): {*map(in_words, values)} for name, values in stated.items()}
+    said = {facts.in_words(name): {*map(facts.in_words, values)} for name, values in stated.items()}
     parts = [part.partition(": ")[::2] for part in label.split(" and ")]
     wrong = [name for name, value in parts if value not in said.get(name, {value})]
     return f" (against the text in {' and '.join(wrong)})" if wrong else ""

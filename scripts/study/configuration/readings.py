@@ -6,14 +6,13 @@ main experiment's and affect verdicts on printed values or claims. It shares the
 so differences are paired.
 """
 
-import re
-
 from study import paths
 from study.configuration import needs
 from study.configuration.experiment import Reading
 from study.configuration.faults import nearest
 from study.configuration.resolve import experiment as resolve
 from study.configuration.validation import merge, problem
+from study.facts import in_words
 
 # Sections that a reading does not inherit, except tables and analyses that its verdicts need.
 WITHOUT = ("figures", "tables", "analyses", "defects", "readings", "together", "title")
@@ -112,11 +111,6 @@ def _reading(name, base, value, labels, overlays, where, datasets, runs):
         own=changed,
         shared=shared,
     )
-
-
-def in_words(name):
-    """The name of a reading or of its value for readers, with 0.05 instead of 0p05."""
-    return re.sub(r"(\d)p(\d)", r"\1.\2", name.replace("_", " "))
 
 
 def _replaced(value, instead):

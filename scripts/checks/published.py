@@ -116,7 +116,7 @@ def judged(experiment: Experiment, source, rows, readings=(), best=()):
     """Yield rows of published.csv, from the rows of `compare`.
 
     readings: rows of readings.csv, used for the values that they concern.
-    best: the best single reading and those alike (`under_readings.best_single`).
+    best: the best single reading (`under_readings.best_single`).
     """
     rows = [dict(row) for row in rows]
     for row in rows:

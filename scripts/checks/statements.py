@@ -120,8 +120,7 @@ def decide(results, source, section, stand_ins, readings=(), best=()):
     outcome on the stand-ins. A claim that fails also gets this verdict if its searches tried fewer values
     or simulations than the source's.
     stand_ins: data set -> why the data set cannot replace the source's data.
-    readings: rows of readings.csv. best: the best single one and those alike (see
-    `under_readings.best_single`).
+    readings: rows of readings.csv. best: the best single one (`under_readings.best_single`).
     """
     for row in listed(results.experiment, source, section):
         name = row["id"]

@@ -69,7 +69,7 @@ def best_single(rows):
 
     This number is a reading's score. Two readings cannot be told apart if their scores differ by less than
     `TURN`, because chance may turn one entry. So readings whose score is positive and so near are `alike`,
-    and so is the default one, whose score is 0.
+    and so is the default one, whose score is 0. They are named, and explain no entry.
     """
     first, table = {}, {AS_STATED: {}}
     for row in rows:

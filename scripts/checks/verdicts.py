@@ -53,8 +53,7 @@ RULE = (
     (
         "reproduced if ...",
         "equal or inside only under the best single reading of the source: that under which most of all "
-        "its numbers and claims agree, where each choice that it changes costs one; or under a reading "
-        "that cannot be told apart from it, since one number may turn by chance",
+        "its numbers and claims agree, where each choice that it changes costs one",
     ),
     ("not reproduced by any of k readings", "neither equal nor inside under any of them"),
     (
@@ -232,24 +231,21 @@ def too_wide(interval, margin):
 def with_readings(tried, still_open, best=()):
     """The verdict under all readings with which our non-private model is the source's.
 
-    An entry that agrees under some readings only is reproduced if the source's best single reading, or one
-    that cannot be told apart from it, is one of them, and undecided if not.
+    An entry that agrees under some readings only is reproduced if the source's best single reading is one
+    of them, and undecided if not.
 
     tried: pairs (reading, holds), with holds "yes", "no", or "" if open. The stated reading, "", comes
     first if it is one of them. If the stated reading is open, all other readings are ignored.
     still_open: the verdict if the value stays open.
-    best: the parts of the source's best single reading and those alike (`under_readings.best_single`); if
-    none of them was tried, it does not concern the entry.
+    best: the parts of the source's best single reading (`under_readings.best_single`); if none of them was
+    tried, it does not concern the entry.
     """
     if not tried:
         return UNDECIDED
     if tried[0] == ("", ""):
         return still_open
     answers = dict(tried)
-    named = [part for part in best if part in answers]
-    read = next((part for part in named if answers[part] == "yes"), named[0] if named else "")
-    if "" in named and answers[""] == "yes":
-        return REPRODUCED
+    read = next((part for part in best if part in answers), "")
     if answers.get("") == "yes" and ("no" not in answers.values() or answers[read] == ""):
         read = ""  # a reading that leaves the entry open does not refute what agrees as stated
     if answers.get(read) == "yes":
@@ -277,8 +273,8 @@ def elsewhere(tried, best):
 
 
 def named(best):
-    """Readings in words. best: as in `with_readings`."""
-    return " and ".join(label or "the default one" for label in best) or "the default one"
+    """The best single reading in words. best: as in `with_readings`."""
+    return " and ".join(best) or "the default one"
 
 
 def power(interval, *, error, own, half, margin, middle, limits=(-math.inf, math.inf), more=1.0):

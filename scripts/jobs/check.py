@@ -23,8 +23,7 @@ def main():
     experiment, section = arguments.experiment, arguments.section
     results, source = Results(experiment), source_file.read(experiment.source)
     rows = read_csv(arguments.readings) if arguments.readings else []
-    readings, found = most_telling_first(rows), best_single(rows)
-    best = (*found.readings, *found.alike)
+    readings, best = most_telling_first(rows), best_single(rows).readings
     if section == "published":
         columns = published.COLUMNS
         rows = published.judged(experiment, source, results.printed, readings, best)

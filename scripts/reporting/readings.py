@@ -67,7 +67,8 @@ def best(rows, stated):
     named += _against(" and ".join(found.readings), stated)
     beside = f" ({found.default} as we take the source by default)" if found.readings else ""
     alike = "".join(
-        f" {label or 'The default one'} cannot be told apart from it, since one number may turn by chance."
+        f" {label or 'The default one'} cannot be told apart from it: if chance turns one number, it may "
+        "be the best."
         for label in found.alike
     )
     return (

@@ -51,6 +51,21 @@ def test_a_reading_that_contradicts_the_text_says_so():
     assert not readings._against("scale of: summed", {"scale_of": {"summed": "equation 7"}})
 
 
+def test_readings_that_one_number_may_put_in_the_best_ones_place_are_named():
+    rows = [
+        {"reading": reading, "id": name, "section": "claims", "holds": holds, "concerned": "yes"}
+        | dict.fromkeys(("counted", "published_at", "distance", "ours"), "")
+        for reading, holding in {"as stated": "", "x: y": "abc", "x: z": "ab"}.items()
+        for name in "abc"
+        for holds in ["yes" if name in holding else "no"]
+    ]
+    said = readings.best(rows, {"x": {"z": "section 2"}})
+    assert said.startswith(
+        "The best single reading is x: y (against the text in x): 3 of 3 numbers"
+    )
+    assert "default). x: z cannot be told apart from it" in said
+
+
 def printed(at, verdict, reason="", quantity="error", **further):
     row = {"comparison": "t", "published_at": f"tables/t/{at}", "quantity": quantity, "method": "m"}
     return row | {"published": "0.5", "ours": "0.1", "verdict": verdict, "reason": reason} | further

@@ -178,13 +178,6 @@ def test_the_best_single_reading_decides_what_readings_decide_differently(tried,
     assert with_readings(tried, "open", ["b"]) == expected
 
 
-def test_an_entry_holds_under_any_of_the_readings_that_cannot_be_told_apart():
-    tried = [("", "no"), ("a", "yes"), ("b", "no")]
-    assert with_readings(tried, "open", ["b", "a"]) == "reproduced if a"
-    assert with_readings([("", "yes"), ("b", "no")], "open", ["b", ""]) == "reproduced"
-    assert with_readings([("", "no"), ("b", "no")], "open", ["b", ""]).startswith("not reproduced")
-
-
 def test_an_interval_decides_if_a_value_a_margin_away_would_fail():
     assert margin(0.857, 0.154, share=True) == 0.154
     assert margin(0.391, share=True) == pytest.approx(0.0391)

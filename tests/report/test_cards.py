@@ -180,6 +180,10 @@ def test_a_printed_number_stands_above_ours_with_all_that_is_known():
         assert said in actual["says"]
     assert sources.cell([row], {}, scale=100)["printed"] == "29.62"
     assert sources.cell([row], {}, scale=100)["ours"] == "29.1"
+    implied = {"implied_epsilon": "0.02", "implied": "about 0.02 (0.019 to 0.021)"}
+    untested = other | implied | {"verdict": "not tested"}
+    assert sources.cell([untested], {})["implied"] == implied["implied"]
+    assert sources.cell([other | implied], {})["implied"] == ""  # it agrees
     agrees = sources.cell([other], {})
     assert (agrees["ours"], agrees["default"], agrees["outcome"]) == ("0.3", "", "as stated")
     nothing = sources.cell([other | {"ours": "", "verdict": "not run"}], {})

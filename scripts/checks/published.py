@@ -9,7 +9,7 @@ from checks import grids, verdicts
 from checks.implied import implied_epsilon
 from checks.paired import cell_of, interval
 from checks.prediction import Protocol, predict
-from checks.results import Lost, Missing, lost
+from checks.results import Absent, Lost, Missing, lost
 from checks.verdicts import ABSOLUTE, Sample, prediction_interval, sd_of
 from dp import metrics
 from dp.seeds import generator
@@ -28,6 +28,8 @@ COLUMNS = (
     # power: see `verdicts.power`. replicates: our data sets or, if there is one, its folds. more: how many
     # further ones would give enough power; inf if none do
     *("counted", "power", "replicates", "more"),
+    # why a number has no verdict, in words that it shares with others, and the value that they are about
+    *("cause", "cause_value"),
 )
 OPEN = ""  # in the column `holds`, beside "yes" and "no": it cannot be told
 
@@ -218,7 +220,10 @@ def _undecided(results, value, stand_ins, missing):
         stand_in = stand_ins[present[0]]
     if stand_in or isinstance(missing, Lost):
         return {"verdict": verdicts.NOT_TESTED, "reason": stand_in or str(missing)}
-    return {"verdict": verdicts.NOT_RUN, "reason": str(missing)}
+    row = {"verdict": verdicts.NOT_RUN, "reason": str(missing)}
+    if isinstance(missing, Absent):
+        row |= {"cause": missing.cause, "cause_value": missing.value}
+    return row
 
 
 def _compare(results, value, stand_ins):
@@ -433,7 +438,7 @@ def _judge(row, readings, alike, why, best):
     answers = [(r.get("reading", ""), r["holds"]) for r in tried]
     row["verdict"] = verdicts.with_readings(answers, _if_open(row["quantity"], tried), best)
     if why and not row["verdict"].startswith(verdicts.REPRODUCED):
-        row["verdict"] = verdicts.NOT_TESTED
+        row |= {"verdict": verdicts.NOT_TESTED, "cause": why}
         if row.get("implied"):
             row["reason"] += f"; the printed number is ours at epsilon {row['implied']}"
         return
@@ -515,7 +520,7 @@ def _ours(results, spec, item):
             there = values == value
         fits &= there.to_numpy()
         if not fits.any():
-            raise Missing(f"this run has no {key.replace('_', ' ')} {value} here")
+            raise Absent(key, value)
     if (count := int(fits.sum())) > 1:
         raise ValueError(f"{spec.values}: {count} rows of results fit {item['path']}")
     row = frame.iloc[int(fits.argmax())]

@@ -20,6 +20,14 @@ class Lost(Missing):
     """Too many draws failed."""
 
 
+class Absent(Missing):
+    """It has no row with this value of a key, such as a training size."""
+
+    def __init__(self, key, value):
+        self.cause, self.value = f"this run has no {key.replace('_', ' ')}", value
+        super().__init__(f"{self.cause} {value} here")
+
+
 def lost(status):
     """The status if too many draws failed, otherwise ""."""
     failed = sum(int(k) / int(n) for k, n in re.findall(r"(\d+) of (\d+) ", str(status)))

@@ -9,6 +9,7 @@ from checks.verdicts import AGAIN, UNDECIDED
 from study.configuration import needs
 
 AS_STATED = "as stated"
+TURN = 2  # by how much the scores of two readings differ at least if one entry cannot reverse them
 COLUMNS = (
     *("section", "id", "reading", "open", "concerned", "published_at", "dataset", "method"),
     *("train_size", "epsilon", "quantity", "published", "ours", "prediction_low"),
@@ -22,7 +23,8 @@ class Best(NamedTuple):
     readings: the labels of its parts, which concern different entries; none if it is the default one.
     agree: how many of the source's printed numbers and claims agree under it. default: the same as we take
     the source by default. decided: how many agree or fail under it. tried: how many readings were tried
-    beside the default one. somewhere: how many agree under some reading, if each may have its own.
+    beside the default one. somewhere: how many agree under some reading, if each may have its own. alike:
+    further readings, "" for the default one, that cannot be told apart from it.
     """
 
     readings: tuple
@@ -31,6 +33,7 @@ class Best(NamedTuple):
     decided: int
     tried: int
     somewhere: int
+    alike: tuple = ()
 
 
 def confront(experiment, readings, source):
@@ -63,6 +66,10 @@ def best_single(rows):
     explains one number explains nothing. Of equals, the one with fewer choices is taken. A reading of other
     choices, which concerns other entries, joins it if it explains more entries than it changes choices. A
     printed number counts once, for the first method compared with it.
+
+    This number is a reading's score. Two readings cannot be told apart if their scores differ by less than
+    `TURN`, because chance may turn one entry. So readings whose score is positive and so near are `alike`,
+    and so is the default one, whose score is 0. They are named, and explain no entry.
     """
     first, table = {}, {AS_STATED: {}}
     for row in rows:
@@ -83,21 +90,33 @@ def best_single(rows):
         more = [*own.values()].count("yes") - [default.get(entry) for entry in own].count("yes")
         return more - len(_choices(reading)), -len(_choices(reading))
 
-    chosen, found = (), dict(default)
-    for reading in sorted(table, key=gain, reverse=True):
-        apart = all(
-            _choices(reading).isdisjoint(_choices(other))
-            and answers[reading].keys().isdisjoint(answers[other])
+    def rivals(reading):
+        return [
+            other
             for other in chosen
-        )
-        if gain(reading)[0] > 0 and apart:
+            if not _choices(reading).isdisjoint(_choices(other))
+            or not answers[reading].keys().isdisjoint(answers[other])
+        ]
+
+    score = {reading: gain(reading)[0] for reading in table}
+    chosen, found = (), dict(default)
+    good = [each for each in sorted(table, key=gain, reverse=True) if score[each] > 0]
+    for reading in good:
+        if not rivals(reading):
             chosen, found = (*chosen, reading), found | answers[reading]
+    alike = [
+        reading
+        for reading in good
+        if reading not in chosen and sum(map(score.get, rivals(reading))) - score[reading] < TURN
+    ]
+    if chosen and sum(map(score.get, chosen)) < TURN:
+        alike = ["", *alike]
     agree = [*found.values()].count("yes")
     decided = agree + [*found.values()].count("no")
     every = (default, *table.values())
     held = {entry for own in every for entry, holds in own.items() if holds == "yes"}
     of_default = [*default.values()].count("yes")
-    return Best(chosen, agree, of_default, decided, len(table), len(held))
+    return Best(chosen, agree, of_default, decided, len(table), len(held), tuple(alike))
 
 
 def _answers(reading, table):

@@ -52,8 +52,8 @@ RULE = (
     ("reproduced", "equal or inside, with settings as the source states them"),
     (
         "reproduced if ...",
-        "equal or inside only under the best single reading of what the source leaves open: that under "
-        "which most of all its numbers and claims agree, where each choice that it changes costs one",
+        "equal or inside only under the best single reading of the source: that under which most of all "
+        "its numbers and claims agree, where each choice that it changes costs one",
     ),
     ("not reproduced by any of k readings", "neither equal nor inside under any of them"),
     (

@@ -4,11 +4,13 @@ Pictures (`plots.headlines`), README, page and guides take every headline number
 those of workflow/report/headlines.json, which scripts/tools/headlines.py copies from a run.
 """
 
+import inspect
 import math
 import re
 import textwrap
 from pathlib import Path
 
+from dp.mechanisms import MECHANISMS
 from dp_privacy.accounting import REPLACE_ONE
 from plots import headlines as pictures
 from reporting import answers, ledger, packing, readings, record
@@ -70,8 +72,7 @@ def holds(sources):
         path = Path(paths.BY_SOURCE(source=key))
         own = read_csv(path) if path.exists() else []
         counts = ({}, {})
-        # The record's further rows are of data or sizes that this run does not have.
-        rows = record.once(record.instead(key, own)[: len(own)])
+        rows = record.once(record.instead(key, own)[0])
         for row in (row for row in rows if row["section"] != "defects"):
             name = outcome(row)
             counted = counts[readings.kind_of(row) not in readings.RESULTS].setdefault(name, [0, 0])
@@ -163,15 +164,25 @@ def _plain(counts):
 def sentences(numbers):
     """{keeps, holds, leaks}: one sentence under each picture; `use`: which method to use."""
     return {
-        "use": " ".join(map(_use_said, numbers["use"])),
+        "use": _use_said(numbers["use"]),
         "keeps": _keeps_said(numbers),
         "holds": _holds_said(numbers["holds"]),
         "leaks": _leaks_said(numbers["leaks"]),
     }
 
 
-def _use_said(one):
-    return f"{one['task']}, use {one['method']} (`{one['mechanism']}`). {one['text']}"
+def _use_said(leads):
+    """A method for each task; where a mechanism comes first, what it is."""
+    said, known = [], set()
+    for one in leads:
+        name = one["mechanism"]
+        said.append(f"{one['task']}, use {one['method']} (`{name}`).")
+        if name in MECHANISMS and name not in known:
+            what = inspect.getdoc(type(MECHANISMS[name])).partition("\n")[0]
+            said.append(f"This is {what[0].lower()}{what[1:]}")
+        said.append(one["text"])
+        known.add(name)
+    return " ".join(said)
 
 
 def _keeps_said(numbers):
@@ -203,7 +214,7 @@ def _holds_said(sources):
 
 HELD = {
     "as stated": "hold as stated",
-    "under a reading": "under one reading of what the source leaves open",
+    "under a reading": "under one reading of the source",
     "not reproduced": "do not hold",
     OPEN: "are open, mostly for lack of data or of simulations",
 }

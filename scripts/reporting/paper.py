@@ -1,17 +1,14 @@
 """What a source's card says beside its bars and tables: headline, failures, what is open, and the run."""
 
-import re
-
 from checks import verdicts
 from reporting import readings, sources
 from study import facts
 
 UNCHECKED = (verdicts.NOT_TESTED, verdicts.NOT_RUN, verdicts.NOT_DECIDED, verdicts.NOT_JUDGED)
-ABSENT = re.compile(r"(this run has no [a-z ]+?) (\S+) here")  # as `checks.published` says it
 
 
 def page(card, gathered, experiments):
-    """{headline, terms, failed, original, stated, unstated, open, unchecked, run} of a source's card.
+    """{headline, terms, failed, original, stated, unstated, choices, unchecked, run} of a source's card.
 
     card: of `sources.cards`. gathered: a list of `reporting.collect.Gathered`. experiments: their page
     content, in the same order.
@@ -30,13 +27,31 @@ def page(card, gathered, experiments):
         "original": figures.get(source.headline_original or "", ""),
         "stated": stated,
         "unstated": unstated,
-        "open": [
-            (name.replace("_", " "), entry.open, entry.main.replace("_", " "))
+        "choices": [
+            choice(name, entry, source.stated.get(name, {}))
             for part, _ in own
             for name, entry in part.experiment.readings.items()
         ],
         "unchecked": unchecked(rows, numbers),
         "run": _run(own),
+    }
+
+
+def choice(name, reading, stated):
+    """{name, open, main, stated: [(value, what the text says for it)], against: values that contradict it}.
+
+    reading: an entry of an experiment's `readings`. stated: value -> what the text says; with {}, the
+    source leaves the choice open.
+    """
+    values = [reading.main, *reading.others]
+    return {
+        "name": name.replace("_", " "),
+        "open": reading.open,
+        "main": facts.in_words(reading.main),
+        "stated": [(facts.in_words(value), said) for value, said in stated.items()],
+        "against": [facts.in_words(value) for value in values if value not in stated]
+        if stated
+        else [],
     }
 
 
@@ -148,10 +163,9 @@ def unchecked(rows, numbers):
     groups, values = {}, {}
     for _, _, row in numbers:
         if row["verdict"] in UNCHECKED:
-            reason = row["reason"].partition("; here: ")[0]
-            if absent := ABSENT.fullmatch(reason):
-                reason = absent[1]
-                values.setdefault(reason, {})[absent[2]] = None
+            reason = row.get("cause") or row["reason"]
+            if value := row.get("cause_value"):
+                values.setdefault(reason, {})[value] = None
             groups[reason] = groups.get(reason, 0) + 1
     listed = [
         {"id": row["id"], "text": row["says"], "why": row["why"] or row["verdict"]}

@@ -169,9 +169,10 @@ def why_stale(name, stale):
 
 
 def instead(source, rows):
-    """A source's rows of this run, with the recorded row in place of one that the run leaves open.
+    """(rows, further): a source's rows of this run, with the recorded row in place of one left open.
 
-    Then come recorded rows of which the run has none. Each has `date`: "" if it is of this run.
+    further: recorded rows of which this run has none, because they are of other data or sizes. They are
+    shown, but what is counted are this run's. Each row has `date`: "" if it is of this run.
     """
     recorded = {_at(row): row for row in read("verdicts", source)}
     own = [(row, recorded.pop(_at(row), None)) for row in rows]
@@ -181,7 +182,7 @@ def instead(source, rows):
         else row | {"date": ""}
         for row, other in own
     ]
-    return [*chosen, *recorded.values()]
+    return chosen, [*recorded.values()]
 
 
 def _older(row):

@@ -22,7 +22,7 @@ OUTCOMES = {
     "under a reading": (
         "✓*",
         "mild",
-        "it agrees only under one reading of what the source leaves open, whose number is shown",
+        "it agrees only under one reading of the source, whose number is shown",
     ),
     "not reproduced": ("✗", "bad", "it agrees under no reading that we tried"),
     verdicts.TOO_WIDE: ("↔", "open", "it agrees, but our interval is too wide to tell"),
@@ -205,7 +205,7 @@ def _tables(part, shown, source):
         if not cells:
             continue
         titles = columns_of(source, spec.values)
-        grid, columns = {}, {}
+        grid, columns, implied = {}, {}, {}
         for at, rows in cells.items():
             *line, column = at.removeprefix(spec.values).strip("/").split("/")
             column = (
@@ -215,10 +215,14 @@ def _tables(part, shown, source):
             line = ", ".join(part for part in line if part != "rows")
             percent = spec.quantity == "accuracy_percent"
             grid.setdefault(line, {})[column] = cell(rows, shown["names"], 100 if percent else 1)
+            for row in filter(_is_implied, rows):
+                place = f"{line}, {column}".replace("_", " ")
+                implied.setdefault(row["cause"], []).append(f"{place}: {row['implied']}")
         tables.append(
             {
                 "title": spec.title,
                 "note": spec.note or "",
+                "implied": list(implied.items()),
                 "compared": any(number["ours"] for own in grid.values() for number in own.values()),
                 "columns": [column.replace("_", " ") for column in columns],
                 "rows": [
@@ -230,17 +234,22 @@ def _tables(part, shown, source):
     return tables
 
 
+def _is_implied(row):
+    """Whether a printed number is not tested, but would be ours at some epsilon."""
+    return row["verdict"] == verdicts.NOT_TESTED and row.get("implied_epsilon")
+
+
 def columns_of(source, path):
     table = source.look_up(path)
     return table.get("columns", ()) if isinstance(table, dict) else ()
 
 
 def cell(rows, names, scale=1):
-    """{printed, ours, default, says, outcome} of one printed number.
+    """{printed, ours, default, says, outcome, implied} of one printed number.
 
     ours: our number, or that of the reading that the verdict names; then, `default` is our number with the
     settings as we take them. The outcome is that of the first mean or, without means, of the first standard
-    deviation.
+    deviation. implied: the epsilon at which ours would be the printed number, if it is not tested.
     rows: the number's rows of published.csv. scale: 100 if the source prints percentages, because
     published.csv has fractions.
     """
@@ -273,6 +282,7 @@ def cell(rows, names, scale=1):
             ]
         ).replace("_", " "),
         "outcome": known,
+        "implied": values[0]["implied"] if _is_implied(values[0]) else "",
     }
 
 

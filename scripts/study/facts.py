@@ -5,6 +5,7 @@ The files are config/sources/<key>/source.yaml and a study's config/published/<k
 
 import csv
 import math
+import re
 
 from study import canonical, paths
 from study.configuration.source_keys import Document
@@ -12,7 +13,7 @@ from study.configuration.source_keys import Document
 # Keys that say how a claim or defect is decided, not what the source states.
 DECIDES = ("not_tested", "given", "again", "trivia", "checks")
 # Keys of what the report shows first, which decide nothing.
-SHOWS = ("link", "program", "headline_original", "headline_claims", "headline_number")
+SHOWS = ("link", "program", "headline_original", "headline_claims", "headline_number", "stated")
 
 
 class Source(Document):
@@ -49,6 +50,11 @@ class Source(Document):
         for name, table in self.tables.items():
             if isinstance(table, str) and table.endswith(".csv"):
                 self.tables[name] = read_table(folder / table)
+
+
+def in_words(name):
+    """The name of a reading or of its value for readers, with 0.05 instead of 0p05."""
+    return re.sub(r"(\d)p(\d)", r"\1.\2", name.replace("_", " "))
 
 
 def _spelling(key):

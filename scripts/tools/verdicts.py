@@ -40,16 +40,22 @@ def main():
     arguments = parser.parse_args()
     paths.use(arguments.results)
     key = key_of(arguments.source)
-    rows = decided(key)
+    own, further = decided(key)
+    rows = [*own, *further]
     if not rows:
         sys.exit(
             f"error: neither {paths.results()} nor config/record/{key} has verdicts: run its experiments "
             f"first"
         )
-    print(facts.read(key).cited)
-    print(record.counts(record.once(rows)))
-    for path in sorted(map(Path, best_readings(key))):
-        print(readings.best(read_csv(path)))
+    source = facts.read(key)
+    print(source.cited)
+    print(record.counts(record.once(own or further)))
+    if own and further:
+        print(
+            f"Not counted are {len(further):,} lines of the recorded run that this run does not have."
+        )
+    for path in sorted(map(Path, best_readings(own))):
+        print(readings.best(read_csv(path), source.stated))
     width = min(shutil.get_terminal_size((WIDEST, 0)).columns, WIDEST)
     for section in arguments.section:
         if section == "tables":
@@ -75,7 +81,7 @@ def key_of(name):
 
 
 def decided(key):
-    """Rows of the experiments that have run, perhaps not all, and recorded ones where these are open."""
+    """As `record.instead`, of the experiments that have run, perhaps not all."""
     own = {}
     for name, path in experiment_files().items():
         files = {s: Path(paths.VERDICTS(experiment=name, section=s)) for s in record.SECTIONS}
@@ -84,9 +90,9 @@ def decided(key):
     return record.instead(key, [*by_source.rows(facts.read(key), own)] if own else [])
 
 
-def best_readings(key):
+def best_readings(rows):
     """The files of this run with the source's readings."""
-    experiments = dict.fromkeys(row["experiment"] for row in decided(key) if not row["date"])
+    experiments = dict.fromkeys(row["experiment"] for row in rows if not row["date"])
     files = [paths.READINGS(experiment=name) for name in experiments if name]
     return [file for file in files if Path(file).exists()]
 

@@ -72,7 +72,7 @@ def test_what_holds_at_once_under_a_reading():
     ]
     results = {
         name: (cells["means"], cells["claims"], cells["settings"])
-        for name, cells in readings.joint(rows)
+        for name, cells in readings.joint(rows, {})
     }
     assert results == {
         "as stated": ("1 of 2", "0 of 1", "0 of 0"),
@@ -179,6 +179,10 @@ def test_a_printed_number_stands_above_ours_with_all_that_is_known():
         assert said in actual["says"]
     assert sources.cell([row], {}, scale=100)["printed"] == "29.62"
     assert sources.cell([row], {}, scale=100)["ours"] == "29.1"
+    implied = {"implied_epsilon": "0.02", "implied": "about 0.02 (0.019 to 0.021)"}
+    untested = other | implied | {"verdict": "not tested"}
+    assert sources.cell([untested], {})["implied"] == implied["implied"]
+    assert sources.cell([other | implied], {})["implied"] == ""  # it agrees
     agrees = sources.cell([other], {})
     assert (agrees["ours"], agrees["default"], agrees["outcome"]) == ("0.3", "", "as stated")
     nothing = sources.cell([other | {"ours": "", "verdict": "not run"}], {})
@@ -196,7 +200,8 @@ def test_every_source_is_cited_and_names_a_figure_that_exists():
     experiments = experiment_files()
     for key in facts.files():
         source = facts.read(key)
-        assert re.search(r"\d{4}|undated", source.cited), key
+        for document in source.cited.split("; "):  # with its kind or venue
+            assert re.fullmatch(r".+ (\d{4}|undated), [^()]+ \(.+\)", document), document
         experiment, _, figure = (source.headline or "").partition("/")
         assert not experiment or figure in read_yaml(experiments[experiment])["figures"], key
 

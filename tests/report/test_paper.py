@@ -3,7 +3,7 @@
 import re
 from types import SimpleNamespace
 
-from reporting import page, paper
+from reporting import page, paper, readings
 from reporting.collect import Gathered
 from study import facts
 from study.configuration.experiment_keys import Comparison
@@ -37,6 +37,35 @@ def test_settings_without_a_value_are_not_stated():
     assert stated == [("folds", "5"), ("real", "n: 1, 2; d: not stated")]
 
 
+def test_a_reading_that_contradicts_the_text_says_so():
+    reading = SimpleNamespace(main="mean", others={"summed": {}, "0p5": {}}, open="why")
+    left = paper.choice("scale_of", reading, {})
+    assert left == {"name": "scale of", "open": "why", "main": "mean", "stated": [], "against": []}
+    told = paper.choice("scale_of", reading, {"summed": "equation 7"})
+    assert told["stated"] == [("summed", "equation 7")] and told["against"] == ["mean", "0.5"]
+    assert (
+        paper.choice("x", reading, dict.fromkeys(("mean", "summed", "0p5"), "s"))["against"] == []
+    )
+    said = readings._against("scale of: 0.5 and rows: file", {"scale_of": {"summed": "equation 7"}})
+    assert said == " (against the text in scale of)"
+    assert not readings._against("scale of: summed", {"scale_of": {"summed": "equation 7"}})
+
+
+def test_readings_that_one_number_may_put_in_the_best_ones_place_are_named():
+    rows = [
+        {"reading": reading, "id": name, "section": "claims", "holds": holds, "concerned": "yes"}
+        | dict.fromkeys(("counted", "published_at", "distance", "ours"), "")
+        for reading, holding in {"as stated": "", "x: y": "abc", "x: z": "ab"}.items()
+        for name in "abc"
+        for holds in ["yes" if name in holding else "no"]
+    ]
+    said = readings.best(rows, {"x": {"z": "section 2"}})
+    assert said.startswith(
+        "The best single reading is x: y (against the text in x): 3 of 3 numbers"
+    )
+    assert "default). x: z cannot be told apart from it" in said
+
+
 def printed(at, verdict, reason="", quantity="error", **further):
     row = {"comparison": "t", "published_at": f"tables/t/{at}", "quantity": quantity, "method": "m"}
     return row | {"published": "0.5", "ours": "0.1", "verdict": verdict, "reason": reason} | further
@@ -50,9 +79,9 @@ def test_what_failed_and_what_is_not_checked_with_reasons():
         for row in (
             printed("real/1", "not reproduced by any of 2 readings", "off"),
             printed("real/0", "reproduced"),
-            printed("a/0", "not run", "this run has no train size 470 here"),
-            printed("b/0", "not run", "this run has no train size 940 here"),
-            printed("c/0", "not tested", "no epsilon is stated; here: differs by 1"),
+            printed("a/0", "not run", cause="this run has no train size", cause_value="470"),
+            printed("b/0", "not run", cause="this run has no train size", cause_value="940"),
+            printed("c/0", "not tested", "differs by 1", cause="no epsilon is stated"),
             printed("d/0", "undecided", "near an end"),
         )
     ]

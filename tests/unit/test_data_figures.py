@@ -156,6 +156,10 @@ def test_discarded_features_are_bars_beside_the_printed_numbers():
     fig = figures.discarded_features(experiment, spec, pd.DataFrame(rows))
     (axes,) = fig.axes
     assert sorted(bar.get_height() for bar in axes.patches) == [1, 1, 166, 166]
-    printed = {line.get_ydata()[0] for line in axes.lines if line.get_linestyle() == ":"}
-    assert printed == {0, 166}
+    lines = {
+        line.get_linestyle(): line.get_ydata()[0]
+        for line in axes.lines
+        if "printed" in line.get_label()
+    }
+    assert lines == {":": 0, "--": 166}  # each printed number has a line of its own style
     assert [tick.get_text() for tick in axes.get_xticklabels()] == ["20", "11,791"]

@@ -127,6 +127,9 @@ NUMBERS = {
 def test_sentences_say_the_numbers():
     said = headlines.sentences(NUMBERS)
     assert said["use"] == "To learn two classes, use the best (`m_1`). It loses 2 %."
+    one = NUMBERS["use"][0] | {"mechanism": "knorm_objective_perturbation"}
+    said["use"] = headlines.sentences(NUMBERS | {"use": [one, one]})["use"]
+    assert said["use"].count("that holds all rows: ball, box or hull. It loses") == 1
     assert "16,000 rows on at epsilon 1 and 4,000 rows on at epsilon 4" in said["keeps"]
     assert "no number of rows tried suffices at epsilon 0.1" in said["keeps"]
     assert (

@@ -300,6 +300,11 @@ def test_numbers_of_a_defect_must_be_printed(tmp_path, monkeypatch):
         ("headline_claims: [c-2]", "headline_claims: no claim 'c-2'; did you mean 'c-1'"),
         ("headline_original: '2'", "headline_original: no key '2' in figures"),
         ("link: page 3", "link: "),
+        ("stated: {rows: {file: s}}", "stated: no reading 'rows'"),
+        (
+            "stated: {r: {fiel: s}}",
+            "stated.r: the reading has no value 'fiel'; did you mean 'file'",
+        ),
     ],
 )
 def test_a_headline_names_what_the_file_has(tmp_path, monkeypatch, line, message):
@@ -308,7 +313,9 @@ def test_a_headline_names_what_the_file_has(tmp_path, monkeypatch, line, message
     monkeypatch.chdir(tmp_path)
     text = "key: made_2020\nshort: M\ntables: {t: {a: [1, 2]}}\nfigures: {1: curve}\n"
     text += "claims: [{id: c-1, says: s, not_tested: x}]\n"
+    text += "readings: {r: {open: o, main: shuffled, others: {file: {}}}}\n"
     good = "headline_number: tables/t/a/0\nheadline_claims: [c-1]\nheadline_original: '1'\n"
+    good += "stated: {r: {file: s}}\n"
     (folder / "source.yaml").write_text(text + good)
     assert sources.load()["made_2020"].headline_claims == ["c-1"]
     (folder / "source.yaml").write_text(text + line + "\n")

@@ -228,7 +228,9 @@ def profile(p: object, tilt: Ball, pure: float) -> Curve:
 
 @register("knorm_objective_perturbation")
 class KNormObjectivePerturbation(Tilted):
-    """Objective perturbation with noise of the norm of a ball, a box or a hull of one-hot blocks.
+    """Objective perturbation with noise of the norm of a body that holds all rows: ball, box or hull.
+
+    The hull is that of one-hot blocks.
 
     body: where every record lies by public bounds. "ball": norms of at most R; with a delta, the noise is
     the l2 mechanism's. "box": columns within `column_bounds`. "hull": moreover, a one-hot block has one

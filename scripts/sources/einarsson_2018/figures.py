@@ -3,6 +3,7 @@
 import json
 import math
 import textwrap
+from itertools import cycle
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,7 @@ from study.data.prepared import Prepared
 from study.jobs.files import read_json
 
 LOOKS = (("#0072B2", "-"), ("#D55E00", "--"), ("#000000", ":"))
+PRINTED = (":", "--", "-.")
 
 
 class Images:
@@ -458,7 +460,7 @@ class DiscardedFeatures(Options):
 def discarded_features(experiment, spec, draws):
     """Number of features with a weight below 1e-100: a bar per method and training size, and its range.
 
-    options["published"]: printed numbers, drawn as dotted lines.
+    options["published"]: printed numbers, drawn as lines, each in a style of its own.
     """
     counts = draws.groupby(["method", "train_size"])["discarded"].agg(["mean", "min", "max"])
     looks = style.looks(_shown(experiment, draws))
@@ -478,10 +480,12 @@ def discarded_features(experiment, spec, draws):
         )
         for place, count, top in zip(places, rows["mean"], rows["max"], strict=True):
             axes.annotate(f"{count:.0f}", (place, top), ha="center", va="bottom", fontsize=8)
-    for value in printed_values.values(experiment, spec.options.get("published"), draws):
-        if value.method in looks:
-            colour = style.ink(looks[value.method]["color"])
-            axes.axhline(value.value, color=colour, linestyle=":", label=f"{value.value:g} printed")
+    printed = printed_values.values(experiment, spec.options.get("published"), draws)
+    for value, line in zip((v for v in printed if v.method in looks), cycle(PRINTED), strict=False):
+        look = looks[value.method]
+        label = f"{value.value:g} printed, {look['label']}"
+        axes.axhline(value.value, color=style.ink(look["color"]), linestyle=line, label=label)
+    axes.set_ylim(bottom=-0.02 * axes.get_ylim()[1])  # sets a line at 0 apart from the axis
     axes.set_xticks(range(len(sizes)), [f"{size:,}" for size in sizes])
     axes.grid(visible=False, axis="x")
     axes.set(xlabel="training rows", ylabel="discarded features: mean, range")

@@ -6,14 +6,13 @@ main experiment's and affect verdicts on printed values or claims. It shares the
 so differences are paired.
 """
 
-import re
-
 from study import paths
 from study.configuration import needs
 from study.configuration.experiment import Reading
 from study.configuration.faults import nearest
 from study.configuration.resolve import experiment as resolve
 from study.configuration.validation import merge, problem
+from study.facts import in_words
 
 # Sections that a reading does not inherit, except tables and analyses that its verdicts need.
 WITHOUT = ("figures", "tables", "analyses", "defects", "readings", "together", "title")
@@ -106,18 +105,12 @@ def _reading(name, base, value, labels, overlays, where, datasets, runs):
         resolved.values,
         paths.reading(base.name, name.removeprefix(f"{base.name}__")),
         of=base.name,
-        label=" and ".join(map(_spelled, labels)),
+        label=" and ".join(in_words(label.replace(".", ": ")) for label in labels),
         left_open="; ".join(reading.open for _, reading in chosen),
         tunes=resolved.tune != base.tune,
         own=changed,
         shared=shared,
     )
-
-
-def _spelled(label):
-    """A reading's label for readers, with 0.05 instead of 0p05."""
-    words = label.replace("_", " ").replace(".", ": ")
-    return re.sub(r"(\d)p(\d)", r"\1.\2", words)
 
 
 def _replaced(value, instead):

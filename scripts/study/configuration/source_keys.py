@@ -80,7 +80,8 @@ class Document(Section):
     short: str
     """Abbreviation used in tables."""
     cited: Maybe[str] = None
-    """Authors, year and title, for the report."""
+    """Authors, year and title with its subtitle, and in brackets the kind or venue, for the report; with a
+    semicolon between two documents."""
     link: Maybe[Link] = None
     """Where the document is."""
     program: Maybe[str] = None
@@ -114,5 +115,8 @@ class Document(Section):
     readings: dict[str, dict[str, Any]] = {}
     """What the source leaves open, as in an experiment. The key `experiment` is needed unless the folder
     has exactly one."""
+    stated: dict[str, dict[str, str]] = {}
+    """Reading -> value -> what the text says for this value. Other values of the reading, perhaps the main
+    one, contradict the text, and the report says so."""
     together: list[Annotated[list[str], Len(2)]] = []
     """Readings that also run together, as in an experiment."""

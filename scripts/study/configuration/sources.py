@@ -79,6 +79,16 @@ def load(experiments=None):
         known = [entry.id for entry in source.claims]
         for name in (name for name in source.headline_claims if name not in known):
             raise ConfigError(f"{path}: headline_claims: no claim {name!r}{nearest(name, known)}")
+        for name, values in source.stated.items():
+            known = [*source.readings]
+            if name not in known:
+                raise ConfigError(f"{path}: stated: no reading {name!r}{nearest(name, known)}")
+            known = [source.readings[name].get("main"), *source.readings[name].get("others", ())]
+            for value in (value for value in values if value not in known):
+                near = nearest(value, known)
+                raise ConfigError(
+                    f"{path}: stated.{name}: the reading has no value {value!r}{near}"
+                )
         known = [*map(str, source.figures or ())]
         if source.headline_original and source.headline_original not in known:
             near = nearest(source.headline_original, known)

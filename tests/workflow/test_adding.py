@@ -109,7 +109,7 @@ def extended(tmp_path_factory):
 def test_the_mechanism_keeps_the_contract_and_the_style(extended):
     contract = "tests/unit/test_mechanisms.py"
     output = extended.python("-m", "pytest", "-q", "-n", "0", contract, "-k", "noisy_mean")
-    assert int(re.search(r"(\d+) passed", output)[1]) > 20 and "failed" not in output
+    assert int(re.search(r"(\d+) passed", output)[1]) > 9 and "failed" not in output
     added = ("scripts/dp/mechanisms/noisy_mean.py", "scripts/plots/spread.py")
     for command in (("check",), ("format", "--check")):
         extended.python("-m", "ruff", *command, *added)

@@ -184,7 +184,7 @@ def _judged(result, section, readings, another, best):
     if not result.holds and readings:
         named = [r for r in readings if verdict.endswith(f" if {r['reading']}")] or readings
         if another or verdict.startswith(verdicts.REPRODUCED):
-            said = f"as stated it {said}; as read, {named[0]['reading']}: {named[0]['reason']}"
+            said = f"as stated: {said}; as read, {named[0]['reading']}: {named[0]['reason']}"
     deciding = sum(r["holds"] != "" for r in tried)
     holding = sum(r["holds"] == "yes" for r in tried)
     if holding and deciding > 1:

@@ -4,6 +4,7 @@ import resource
 import sys
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from project import COLLECTED, ENVIRONMENT, TINY, Project, Tool
@@ -14,6 +15,11 @@ for name, value in ENVIRONMENT.items():
 
 # Crashing daemons must leave no core dump.
 resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+# Hypothesis draws the same examples in each run, however long one takes.
+hypothesis.settings.register_profile("same", derandomize=True, deadline=None)
+hypothesis.settings.load_profile("same")
 
 
 def pytest_configure(config):

@@ -603,7 +603,7 @@ def test_a_pair_with_facts_that_a_mechanism_does_not_take_is_refused():
 
 
 @given(st.integers(1, 6), st.integers(0, 2**32))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_distance_statistics_are_differences_of_distances(d, seed):
     rng = np.random.default_rng(seed)
     first, second = rng.standard_normal((2, d)) * [[1], [rng.integers(0, 2)]]

@@ -38,7 +38,7 @@ def test_sigma_against_dp_accounting(epsilon, delta):
 @given(
     st.floats(1e-3, 1e3), st.floats(0, 300), st.floats(1e-3, 1e3), st.floats(1.001, 10)
 )  # sigma, epsilon, sensitivity, factor
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_delta_is_a_probability_and_falls_with_noise_and_epsilon(sigma, epsilon, sens, factor):
     delta = accounting.gaussian_delta(sigma, epsilon, sens)
     assert 0 <= delta <= 1

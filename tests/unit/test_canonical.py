@@ -34,7 +34,7 @@ def test_epsilon(value, text):
     assert canonical.epsilon(value) == text
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=300)
 @given(st.floats(min_value=1e-9, max_value=1e9))
 def test_every_epsilon_is_a_path_that_names_its_value(value):
     text = canonical.epsilon(value)

@@ -30,7 +30,7 @@ BOUNDS = st.floats(1e-50, 1e50)
 
 
 @given(ROWS, BOUNDS)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_normalised_rows_never_exceed_the_bound(X, bound):
     """Rows contain any finite floats, even subnormal or huge."""
     before = X.copy()
@@ -43,7 +43,7 @@ def test_normalised_rows_never_exceed_the_bound(X, bound):
 
 
 @given(ROWS, BOUNDS)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_clipped_rows_never_exceed_the_bound(X, bound):
     with np.errstate(under="ignore", over="ignore"):
         before = row_norms(X)
@@ -56,7 +56,7 @@ def test_clipped_rows_never_exceed_the_bound(X, bound):
 
 
 @given(ROWS.filter(lambda X: len(X) > 1))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_a_row_depends_on_itself_alone(X):
     with np.errstate(all="ignore"):
         for step in (normalise_rows, clip_rows):
@@ -78,7 +78,7 @@ def test_bad_bound(bound):
 
 
 @given(ROWS, BOUNDS, st.integers(0, 19))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_rows_beyond_the_bound_are_refused(X, bound, index):
     with np.errstate(all="ignore"):
         X = normalise_rows(X, bound)

@@ -143,7 +143,7 @@ FORMS = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(data=st.data())
 def test_no_record_changes_how_others_are_read(form, data):
     domains = [data.draw(st.sampled_from(DOMAINS)) for _ in range(2)]

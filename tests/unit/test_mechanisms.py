@@ -737,7 +737,7 @@ def test_no_release_is_the_starting_point(name, n, d, epsilon, tolerance):
     tolerance=st.floats(1e-8, 1e-2),
     loss=st.sampled_from(["logistic", "huber"]),
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_the_whole_epsilon_is_what_both_noises_cost(
     name, n, d, epsilon, lam, bound, tolerance, loss
 ):

@@ -42,7 +42,7 @@ CHAINS = {
 
 @pytest.mark.parametrize("steps", CHAINS.values(), ids=CHAINS)
 @given(X=X_ROWS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_the_stated_bound_holds_for_all_rows(steps, X):
     prepared, record = prepare(table(X), steps)
     check_rows(prepared.X, prepared.y, prepared.bound)
@@ -82,7 +82,7 @@ def apply(name, data, **options):
 
 @pytest.mark.parametrize("name", PUBLIC)
 @given(X=X_ROWS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_public_steps_treat_every_row_alone(name, X):
     assert not STEPS[name].private_rows
     assert STEPS[name].row_wise
@@ -185,7 +185,7 @@ def test_pca_agrees_with_scikit_learn(standardised):
 
 
 @given(X=X_ROWS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_the_bound_after_pca_holds(X):
     bounded = STEPS["row_norm"].apply(table(X))
     actual = STEPS["pca"].apply(bounded, components=2)
@@ -193,7 +193,7 @@ def test_the_bound_after_pca_holds(X):
 
 
 @given(X=X_ROWS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_max_norm_bounds_the_training_rows(X):
     if not X.any():
         with pytest.raises(ValueError, match="every training row is zero"):

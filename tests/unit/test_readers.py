@@ -402,7 +402,7 @@ row = st.lists(st.sampled_from(CELLS), min_size=1, max_size=4)
 good = st.tuples(st.sampled_from(CELLS), st.sampled_from(CELLS[:3]), st.sampled_from(["p", '"q"']))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     rows=st.lists(good | row, max_size=5),
     block=st.integers(1, 30),

@@ -123,7 +123,7 @@ LINE = st.one_of(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(LINE, max_size=30), st.lists(LINE, max_size=12), st.lists(LINE, max_size=12))
 def test_neighbours_differ_in_the_rows_of_one_person(others, first, second):
     """All lines of one person are replaced by any bytes in its name, by more, by fewer or by none."""

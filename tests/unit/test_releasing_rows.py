@@ -79,7 +79,7 @@ def test_rows_by_hand():
 
 @pytest.mark.parametrize("schema", [SCHEMA, NUMERIC])
 @pytest.mark.parametrize("where", range(4))
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=150)
 @given(line=st.one_of(LINE, st.lists(CELL, min_size=4, max_size=6).map(b",".join)))
 @example(line=b"")
 @example(line=b"\r")

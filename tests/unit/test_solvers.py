@@ -127,7 +127,7 @@ def test_levels_end_in_a_certificate(loss, n, d, rng):
     loss=st.sampled_from(list(SLOPES)),
     seed=st.integers(0, 10**6),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_the_certificate_is_the_gradient_at_the_weights(n, d, lam, norm, loss, seed):
     """For tiny to huge lambda and linear terms, no failure is silent.
 

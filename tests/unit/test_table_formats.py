@@ -457,7 +457,7 @@ CELLS += ["9", "+1", '" 5 "', "ü", '"#4"', "99", "inf", "nan", "1_0", "0,1", ",
 cells, labels = st.sampled_from(CELLS), st.sampled_from(["p", "q", "9", "", "9,0"])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     records=st.lists(st.tuples(cells, cells, labels), min_size=1, max_size=4),
     decimal=st.sampled_from([".", ","]),

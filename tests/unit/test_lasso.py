@@ -1,4 +1,5 @@
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -6,6 +7,7 @@ from scipy import stats
 
 from dp.descents import distributed_lasso
 from dp.mechanisms import MECHANISMS
+from dp.mechanisms.published import lasso_as_run
 from dp_privacy.accounting import gaussian_delta
 
 LASSO, DP_LASSO = MECHANISMS["distributed_lasso"], MECHANISMS["dp_distributed_lasso"]
@@ -336,6 +338,7 @@ def test_as_run_is_the_loop_of_the_sources_program():
         (12, 0.1, 1e-20, 3000),  # the second centre's loss falls below the threshold first
         (12, 0.1, 1e-20, 100),
         (12, 0.1, 0.5, 3000),
+        (30, 0.05, 1e-20, 3000),  # fewer rows than columns, but X'X is less work
         (120, 0.2, 1e-20, 3000),  # more rows than columns: converges to within rounding
         (120, 0.02, 1e-3, 50),
     ):
@@ -377,3 +380,59 @@ def test_as_run_with_candidates_together_and_one_centre_alone(data):
     share = AS_RUN.release(X, y, part="one", centres=2, **settings)
     own = AS_RUN.release(X[:45], y[:45], centres=1, **settings)
     np.testing.assert_array_equal(share.weights, own.weights)
+
+
+@pytest.mark.parametrize("rows", [8, 15, 60])
+def test_a_quick_loss_is_within_its_error_of_the_accurate_one(rows):
+    """Nearly equal columns with opposite weights cancel: the worst case of a loss from X'X."""
+    rng = np.random.default_rng(rows)
+    X = rng.standard_normal((rows, 1)) + 1e-7 * rng.standard_normal((rows, 20))
+    y, w = np.sign(rng.standard_normal(rows)), rng.standard_normal((5, 20))
+    w = 1e5 * (w - w.mean(axis=1, keepdims=True))
+    residuals = [
+        [
+            sum(Fraction(x) * Fraction(v) for x, v in zip(row, point, strict=True))
+            - Fraction(label)
+            for row, label in zip(X, y, strict=True)
+        ]
+        for point in w
+    ]
+    exact = np.array([float(sum(r * r for r in of) / (2 * rows)) for of in residuals])
+    centre = lasso_as_run.Centre(X, y)
+    _, quick, error = centre.look(w)
+    accurate = centre.loss(w)
+    np.testing.assert_allclose(accurate, exact, rtol=1e-7)
+    assert np.all(np.abs(quick - exact) <= error + 1e-7 * exact)
+    if rows > 10:  # otherwise it looks at the rows
+        assert np.abs(quick - exact).max() > 1e3 * np.abs(accurate - exact).max()
+
+
+class Blurred(lasso_as_run.Centre):
+    """A centre whose quick losses are as wrong as they say."""
+
+    def __init__(self, X, y):
+        super().__init__(X, y)
+        self._rng = np.random.default_rng(len(X))
+
+    def look(self, w):
+        gradients, losses, _ = super().look(w)
+        error = np.full(len(w), 1e-3)
+        return gradients, losses + error * self._rng.uniform(-1, 1, len(w)), error
+
+
+@pytest.mark.parametrize("centres", [1, 2])
+def test_rules_are_decided_by_accurate_losses(centres):
+    rng = np.random.default_rng(0)
+    seen = set()
+    for n in (12, 120):
+        X, y = rng.standard_normal((n, 20)), np.sign(rng.standard_normal(n))
+        parts = np.split(np.arange(n), centres)
+        lam, rate = np.array([1e-20, 1e-20, 0.5, 1e-3]), np.array([0.1, 0.1, 0.1, 10.0])
+        kinds = (lasso_as_run.Centre, Blurred)
+        plain, blurred = (
+            lasso_as_run.descend([kind(X[k], y[k]) for k in parts], 20, lam, rate) for kind in kinds
+        )
+        for a, b in zip(plain, blurred, strict=True):
+            np.testing.assert_array_equal(a, b)
+        seen |= set(plain[2])
+    assert seen == {"cost difference", "loss threshold", "iterations", "diverged"}

@@ -1,5 +1,7 @@
 """The lasso over data centres as Einarsson's (2018) program runs it."""
 
+from functools import cached_property
+
 import numpy as np
 
 from dp.descents.distributed_lasso import Preparation, printed_threshold
@@ -8,31 +10,61 @@ from dp.mechanisms.lasso import DistributedLasso
 from dp.options import Choice, Flag, NonNegative, Positive, Whole
 
 LIMIT = 1e150  # the squares of larger weights overflow
+STOPS = ("cost difference", "loss threshold")
 
 
 class Centre:
     """A data centre, which returns its own loss, sum_i (w.x_i - y_i)^2 / 2n, and that loss's gradient.
 
-    Rows X (n, d) with more rows than columns are replaced by the triangular factor of X. It has the
-    same gradient, and the same loss up to a constant, to the accuracy of a sum over the rows. (X'X is
-    faster, but its loss is less accurate than the difference at which the program stops.)
+    Where that is less work than the rows X (n, d), it looks at points with X'X. That loss is less
+    accurate than the difference at which the program stops. So it comes with a bound on its error, and
+    `loss` is the accurate one.
     """
 
     def __init__(self, X: np.ndarray, y: np.ndarray) -> None:
         self._rows, columns = X.shape
-        self._beyond = 0.0
-        if self._rows > columns:
-            basis, factor = np.linalg.qr(X)
-            projected = basis.T @ y
-            self._beyond = ((y - basis @ projected) ** 2).sum()
-            X, y = factor, projected
         self._X, self._y = X, y
+        self._gram = X.T @ X if 2 * self._rows > columns else None
+        if self._gram is not None:
+            self._moment, self._square = y @ X, y @ y
+            # The error of a product of length d is at most d units of the sum of its magnitudes (Higham,
+            # Accuracy and Stability, 2002, section 3.1). Here are two of length d, and those of length n
+            # in X'X, X'y and y'y.
+            self._unit = 2 * (columns + self._rows + 2) * np.finfo(float).eps
+            self._lengths = np.einsum("ij,ij->j", X, X).sum(), np.sqrt(y @ y)
 
-    def look(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The gradients (values, d) and losses (values,) at points w (values, d)."""
-        residuals = w @ self._X.T - self._y
-        squares = np.einsum("ij,ij->i", residuals, residuals) + self._beyond
-        return residuals @ self._X / self._rows, squares / (2 * self._rows)
+    def look(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The gradients (values, d), losses (values,) and their largest errors at points w (values, d)."""
+        if self._gram is None:
+            residuals = w @ self._X.T - self._y
+            squares = np.einsum("ij,ij->i", residuals, residuals)
+            return residuals @ self._X / self._rows, squares / (2 * self._rows), np.zeros(len(w))
+        gradient = w @ self._gram
+        gradient -= self._moment
+        squares = np.einsum("ij,ij->i", w, gradient - self._moment) + self._square
+        # |w|'|X'X||w| <= (sum of squares of X) |w|^2, and |w|'|X'y| <= the root of both.
+        square, length = self._lengths
+        largest = (np.sqrt(square * np.einsum("ij,ij->i", w, w)) + length) ** 2
+        gradient /= self._rows
+        return gradient, squares / (2 * self._rows), self._unit * largest / (2 * self._rows)
+
+    @cached_property
+    def _factor(self):
+        """Rows and labels with the same losses up to a constant, and this constant.
+
+        They are the triangular factor of X, if X has more rows than columns.
+        """
+        if self._X.shape[0] <= self._X.shape[1]:
+            return self._X, self._y, 0.0
+        basis, factor = np.linalg.qr(self._X)
+        projected = basis.T @ self._y
+        return factor, projected, ((self._y - basis @ projected) ** 2).sum()
+
+    def loss(self, w: np.ndarray) -> np.ndarray:
+        """Losses (values,) at points w (values, d), to the accuracy of a sum over the rows."""
+        X, y, beyond = self._factor
+        residuals = w @ X.T - y
+        return (np.einsum("ij,ij->i", residuals, residuals) + beyond) / (2 * self._rows)
 
 
 def descend(
@@ -64,14 +96,21 @@ def descend(
     steps = np.full(len(lam), max_iterations)
     stopped = np.full(len(lam), "iterations", dtype=object)
     active, w = np.arange(len(lam)), np.zeros((len(lam), dimension))
-    before = np.full((len(centres), len(lam)), np.inf)  # no loss is compared with the first
+    w_before = np.full_like(w, np.nan)  # no loss is compared with the first
+    before = np.full((len(centres), len(lam)), np.inf)
+    errors_before = np.zeros_like(before)
     with np.errstate(over="ignore", invalid="ignore"):
         for step in range(max_iterations):
-            gradients, costs = map(np.array, zip(*(c.look(w) for c in centres), strict=True))
-            rules = {
-                "cost difference": np.abs(costs - before) < cost_difference,
-                "loss threshold": costs < loss_threshold,
-            }
+            gradients, costs, errors = zip(*(centre.look(w) for centre in centres), strict=True)
+            costs, errors = np.array(costs), np.array(errors)
+            # Where a rule may apply, accurate losses decide.
+            near = ~(np.abs(costs - before) > cost_difference + errors + errors_before)
+            near |= ~(costs - errors > loss_threshold)
+            rules = {rule: np.zeros_like(near) for rule in STOPS}
+            for k in np.flatnonzero(near.any(axis=1)):
+                now, last = (centres[k].loss(points[near[k]]) for points in (w, w_before))
+                rules["cost difference"][k, near[k]] = np.abs(now - last) < cost_difference
+                rules["loss threshold"][k, near[k]] = now < loss_threshold
             ended = np.zeros(len(active), dtype=bool)
             for rule, applies in rules.items():
                 for gradient, here in zip(gradients, applies, strict=True):
@@ -79,14 +118,16 @@ def descend(
                     results[active[now]] = gradient[now] if returned == "gradient" else w[now]
                     stopped[active[now]] = rule
                     ended |= now
-            w = printed_threshold(
-                w - rate[active, None] * gradients.sum(axis=0), lam[active, None], 1
-            )
-            diverged = ~ended & ~(np.abs(w) < LIMIT).all(axis=1)
+            next_w = w - rate[active, None] * sum(gradients)
+            next_w = printed_threshold(next_w, lam[active, None], 1)
+            diverged = ~ended & ~(np.abs(next_w) < LIMIT).all(axis=1)
             stopped[active[diverged]] = "diverged"
             steps[active[ended]], steps[active[diverged]] = step, step + 1
             ongoing = ~(ended | diverged)
-            active, w, before = active[ongoing], w[ongoing], costs[:, ongoing]
+            w_before, w, before, errors_before = w, next_w, costs, errors
+            if not ongoing.all():
+                active, w_before, w = (a[ongoing] for a in (active, w_before, w))
+                before, errors_before = (a[:, ongoing] for a in (before, errors_before))
             if not len(active):
                 break
     results[active] = w

@@ -48,7 +48,6 @@ __all__ = [
 SLACK = Fraction(1, 10**6)
 # Factor on calibrated noise: a margin for rounding.
 BESIDE = Fraction(1 + 1e-9)
-PLAIN, NOISE_AWARE, OUTPUT = "plain", "noise_aware", "output"
 
 
 class Plan(NamedTuple):

@@ -403,7 +403,7 @@ def test_a_quick_loss_is_within_its_error_of_the_accurate_one(rows):
     accurate = centre.loss(w)
     np.testing.assert_allclose(accurate, exact, rtol=1e-7)
     assert np.all(np.abs(quick - exact) <= error + 1e-7 * exact)
-    if rows > 10:  # otherwise it looks at the rows
+    if rows > 10:  # otherwise the gradient is found from the rows
         assert np.abs(quick - exact).max() > 1e3 * np.abs(accurate - exact).max()
 
 

@@ -4,49 +4,37 @@ from functools import cached_property
 
 import numpy as np
 
-from dp.descents.distributed_lasso import Preparation, printed_threshold
+from dp.descents import distributed_lasso
 from dp.mechanisms import register
 from dp.mechanisms.lasso import DistributedLasso
 from dp.options import Choice, Flag, NonNegative, Positive, Whole
 
 LIMIT = 1e150  # the squares of larger weights overflow
-STOPS = ("cost difference", "loss threshold")
 
 
-class Centre:
+class Centre(distributed_lasso.Centre):
     """A data centre, which returns its own loss, sum_i (w.x_i - y_i)^2 / 2n, and that loss's gradient.
 
-    Where that is less work than the rows X (n, d), it looks at points with X'X. That loss is less
-    accurate than the difference at which the program stops. So it comes with a bound on its error, and
-    `loss` is the accurate one.
+    A loss that follows from the gradient costs little, but is less accurate than the difference at which
+    the program stops. So it comes with a bound on its error, and `loss` is the accurate one.
     """
 
     def __init__(self, X: np.ndarray, y: np.ndarray) -> None:
-        self._rows, columns = X.shape
-        self._X, self._y = X, y
-        self._gram = X.T @ X if 2 * self._rows > columns else None
-        if self._gram is not None:
-            self._moment, self._square = y @ X, y @ y
-            # The error of a product of length d is at most d units of the sum of its magnitudes (Higham,
-            # Accuracy and Stability, 2002, section 3.1). Here are two of length d, and those of length n
-            # in X'X, X'y and y'y.
-            self._unit = 2 * (columns + self._rows + 2) * np.finfo(float).eps
-            self._lengths = np.einsum("ij,ij->j", X, X).sum(), np.sqrt(y @ y)
+        super().__init__(X, y)
+        self._data, self._square = (X, y), y @ y
+        self._length = np.linalg.norm(X)
+        # The error of a product of length d is at most d units of the sum of its magnitudes (Higham,
+        # Accuracy and Stability, 2002, section 3.1). There are two of length d, and one of length n.
+        self._unit = 2 * (X.shape[0] + X.shape[1] + 2) * np.finfo(float).eps
 
     def look(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The gradients (values, d), losses (values,) and their largest errors at points w (values, d)."""
-        if self._gram is None:
-            residuals = w @ self._X.T - self._y
-            squares = np.einsum("ij,ij->i", residuals, residuals)
-            return residuals @ self._X / self._rows, squares / (2 * self._rows), np.zeros(len(w))
-        gradient = w @ self._gram
-        gradient -= self._moment
+        gradient = self.gradient(w)
         squares = np.einsum("ij,ij->i", w, gradient - self._moment) + self._square
-        # |w|'|X'X||w| <= (sum of squares of X) |w|^2, and |w|'|X'y| <= the root of both.
-        square, length = self._lengths
-        largest = (np.sqrt(square * np.einsum("ij,ij->i", w, w)) + length) ** 2
-        gradient /= self._rows
-        return gradient, squares / (2 * self._rows), self._unit * largest / (2 * self._rows)
+        # |w|'|X|'|X||w| + 2 |w|'|X|'|y| + y'y is at most the square of |X| |w| + |y|.
+        length = self._length * np.sqrt(np.einsum("ij,ij->i", w, w)) + np.sqrt(self._square)
+        gradient /= self.rows
+        return gradient, squares / (2 * self.rows), self._unit * length**2 / (2 * self.rows)
 
     @cached_property
     def _factor(self):
@@ -54,17 +42,18 @@ class Centre:
 
         They are the triangular factor of X, if X has more rows than columns.
         """
-        if self._X.shape[0] <= self._X.shape[1]:
-            return self._X, self._y, 0.0
-        basis, factor = np.linalg.qr(self._X)
-        projected = basis.T @ self._y
-        return factor, projected, ((self._y - basis @ projected) ** 2).sum()
+        X, y = self._data
+        if X.shape[0] <= X.shape[1]:
+            return X, y, 0.0
+        basis, factor = np.linalg.qr(X)
+        projected = basis.T @ y
+        return factor, projected, ((y - basis @ projected) ** 2).sum()
 
     def loss(self, w: np.ndarray) -> np.ndarray:
         """Losses (values,) at points w (values, d), to the accuracy of a sum over the rows."""
         X, y, beyond = self._factor
         residuals = w @ X.T - y
-        return (np.einsum("ij,ij->i", residuals, residuals) + beyond) / (2 * self._rows)
+        return (np.einsum("ij,ij->i", residuals, residuals) + beyond) / (2 * self.rows)
 
 
 def descend(
@@ -106,20 +95,20 @@ def descend(
             # Where a rule may apply, accurate losses decide.
             near = ~(np.abs(costs - before) > cost_difference + errors + errors_before)
             near |= ~(costs - errors > loss_threshold)
-            rules = {rule: np.zeros_like(near) for rule in STOPS}
+            alike, small = np.zeros((2, *near.shape), dtype=bool)
             for k in np.flatnonzero(near.any(axis=1)):
                 now, last = (centres[k].loss(points[near[k]]) for points in (w, w_before))
-                rules["cost difference"][k, near[k]] = np.abs(now - last) < cost_difference
-                rules["loss threshold"][k, near[k]] = now < loss_threshold
+                alike[k, near[k]] = np.abs(now - last) < cost_difference
+                small[k, near[k]] = now < loss_threshold
             ended = np.zeros(len(active), dtype=bool)
-            for rule, applies in rules.items():
+            for rule, applies in (("cost difference", alike), ("loss threshold", small)):
                 for gradient, here in zip(gradients, applies, strict=True):
                     now = here & ~ended
                     results[active[now]] = gradient[now] if returned == "gradient" else w[now]
                     stopped[active[now]] = rule
                     ended |= now
             next_w = w - rate[active, None] * sum(gradients)
-            next_w = printed_threshold(next_w, lam[active, None], 1)
+            next_w = distributed_lasso.printed_threshold(next_w, lam[active, None], 1)
             diverged = ~ended & ~(np.abs(next_w) < LIMIT).all(axis=1)
             stopped[active[diverged]] = "diverged"
             steps[active[ended]], steps[active[diverged]] = step, step + 1
@@ -150,7 +139,7 @@ class DistributedLassoAsRun(DistributedLasso):
         "returned": Choice("gradient", "weights"),
         "centres": Whole(2),
         "part": Choice("all", "one"),
-        "preparation": Choice(*Preparation.KINDS, default="standardise"),
+        "preparation": Choice(*distributed_lasso.Preparation.KINDS, default="standardise"),
         "components": Whole(100),
         "rate": Positive(0.01),
         "bias": Flag(True),

@@ -64,17 +64,17 @@ def accuracy_panels(experiment, spec, frame):
         axes.set_xlabel(r"privacy parameter $\varepsilon$ (smaller is more private)")
     for axes in grid[:, 0]:
         axes.set_ylabel("test accuracy")
-    _explain(fig, [axes for axes in grid.flat if axes.get_visible()], grid[-1])
-    style.heading(fig, spec.title)
     note = style.replicates(experiment, frame).replace("\n", " ")
-    fig.supxlabel(note, x=0.01, ha="left", fontsize="small")
+    _explain(fig, [axes for axes in grid.flat if axes.get_visible()], grid[-1], note)
+    style.heading(fig, spec.title)
     return fig
 
 
-def _explain(fig, panels, last):
+def _explain(fig, panels, last, note):
     """Draw a legend below each panel for its own entries, and one for entries of several panels.
 
-    last: axes that have an x label, so their legend starts lower.
+    last: axes that have an x label, so their legend starts lower. note: the title of the common legend; as
+    a label of the figure it would be drawn over it.
     """
     legends = [dict(zip(*axes.get_legend_handles_labels()[::-1], strict=True)) for axes in panels]
     common = {}
@@ -89,7 +89,10 @@ def _explain(fig, panels, last):
         two = max(map(len, alone), default=0) <= SHORT
         place = {"loc": "upper left", "bbox_to_anchor": below, "ncols": 1 + two}
         axes.legend(handles, alone, **place, **look)
-    fig.legend(common.values(), common, loc="outside lower left", ncols=3, fontsize="small")
+    titled = {"title": note, "title_fontsize": "small", "alignment": "left"}
+    fig.legend(
+        common.values(), common, loc="outside lower left", ncols=3, fontsize="small", **titled
+    )
 
 
 def _panel(axes, experiment, frame, methods, baseline, majority):

@@ -143,7 +143,7 @@ def _curves(experiment, spec, frame, along, label):
             bottom,
             bool(options.get("own_axes")),
         ),
-        style.replicates(experiment, frame) + refusals(frame, looks),
+        style.replicates(experiment, frame) + left_out(frame, looks),
         Printed(
             _printed(experiment, options.get("published"), frame, names, {*behind}, along),
             _axis(experiment, options.get("printed_axis")),
@@ -186,14 +186,17 @@ def _axis(experiment, path):
     return tuple(source_file.read(experiment.source).look_up(path)) if path else ()
 
 
-def refusals(frame, looks):
-    """Legend text with the number of draws that mechanisms refused; the mean leaves them out."""
+def left_out(frame, looks):
+    """Legend text with the number of draws that were refused or diverged; the mean leaves them out."""
     frame = frame.reset_index(drop=True)
-    counted = frame["status"].str.extract(r"(\d+) of (\d+) refused").dropna().astype(int)
+    counted = frame["status"].str.extractall(r"(\d+) of \d+ (refused|diverged)")
     text = ""
-    for method, counts in counted.groupby(frame["method"]):
+    for (method, why), counts in counted.groupby(
+        [counted.index.get_level_values(0).map(frame["method"]), 1]
+    ):
         cells = frame[frame["method"] == method]
         draws = int((cells["folds"] * cells["restarts"] * cells.get("data_sets", 1)).sum())
-        name, refused = looks[method]["label"], counts[0].sum()
-        text += f";\n{name}: {refused:,} of {draws:,}\ndraws refused, mean of the others"
+        name, number = looks[method]["label"], counts[0].astype(int).sum()
+        text += f";\n{name}: {number:,} of {draws:,}\ndraws {why}"
+        text += ", mean of the others" if number < draws else ""
     return text

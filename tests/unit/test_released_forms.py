@@ -15,7 +15,7 @@ from dp_audit import pairs, replay
 from dp_audit.recorder import Recorder, Tape
 from dp_privacy.accounting import ADD_REMOVE, gaussian_sigma
 from dp_privacy.composition import sampled_multiplier
-from plots.curves import refusals
+from plots.curves import left_out
 from study.configuration.data_set_keys import Target
 from study.data.readers import target
 
@@ -166,19 +166,25 @@ def test_targets_may_be_logarithms_on_the_scale_of_one():
         target([1.0, 0.0], spec)
 
 
-def test_refusals_are_told_in_the_legend():
+def test_draws_that_the_mean_leaves_out_are_told_in_the_legend():
     frame = pd.DataFrame(
         {
             "method": ["a", "a", "b"],
-            "status": ["3 of 10 refused", "ok", "2 of 10 diverged"],
+            "status": ["3 of 10 refused, 1 of 10 diverged", "ok", "2 of 10 diverged"],
             "folds": 2,
             "restarts": 5,
         },
         index=[0, 0, 1],
     )
     looks = {"a": {"label": "A"}, "b": {"label": "B"}}
-    assert refusals(frame, looks) == ";\nA: 3 of 20\ndraws refused, mean of the others"
-    assert refusals(frame[frame["method"] == "b"], looks) == ""
+    lines = [line.replace("\n", " ") for line in left_out(frame, looks).split(";\n")]
+    assert lines == [
+        "",
+        "A: 1 of 20 draws diverged, mean of the others",
+        "A: 3 of 20 draws refused, mean of the others",
+        "B: 2 of 10 draws diverged, mean of the others",
+    ]
+    assert left_out(frame.iloc[[1]], looks) == ""
 
 
 def test_the_jacobian_of_long_rows_costs_more_than_is_set_aside():

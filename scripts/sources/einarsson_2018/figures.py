@@ -439,6 +439,8 @@ def search_grid(experiment, spec, paths):
         )
         axes.grid(visible=False)
         axes.tick_params(length=0, labelrotation=0)
+        if len(table.columns) > 10:  # upright numbers of four digits would run into each other
+            axes.tick_params(axis="x", labelrotation=90)
         axes.set(xlabel=_option(x), ylabel=_option(y) if axes in grid[:, 0] else "")
         private = rf", $\varepsilon$ = {canonical(epsilon)}" if np.isfinite(epsilon) else ""
         axes.set_title(looks[method]["label"] + private, loc="left", fontsize="medium")

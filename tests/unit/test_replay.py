@@ -115,7 +115,7 @@ def test_a_law_without_a_known_distance_is_a_choice():
     assert found.finding == replay.CHOICE and "logistic" in found.why
 
 
-def test_the_same_bits_as_without_a_replay():
+def test_the_same_weights_as_without_a_replay():
     X, y = pairs.find("turned_row").sides[0]
     for name in sorted(set(PRIVATE) - set(OF_CLASSES)):
         mechanism = audit.find(name)
@@ -123,8 +123,10 @@ def test_the_same_bits_as_without_a_replay():
         plain = mechanism.release(X, y, rng=rng, **settings(name))
         rng = Recorder(np.random.PCG64(3), Tape())
         followed = mechanism.release(X, y, rng=rng, **settings(name))
+        # Moments with noise can be nearly singular: weights of 1e7 differ by 4e-9 of themselves on some
+        # processors, whose sums have another order. Another draw would change them by their own size.
         np.testing.assert_allclose(
-            np.asarray(followed.weights), plain.weights, rtol=1e-9, atol=1e-12, err_msg=name
+            np.asarray(followed.weights), plain.weights, rtol=1e-7, atol=1e-12, err_msg=name
         )
 
 

@@ -188,15 +188,14 @@ def _axis(experiment, path):
 
 def left_out(frame, looks):
     """Legend text with the number of draws that were refused or diverged; the mean leaves them out."""
-    frame = frame.reset_index(drop=True)
-    counted = frame["status"].str.extractall(r"(\d+) of \d+ (refused|diverged)")
+    counted = frame.set_index("method")["status"].str.extractall(
+        r"(?P<draws>\d+) of \d+ (?P<why>refused|diverged)"
+    )
     text = ""
-    for (method, why), counts in counted.groupby(
-        [counted.index.get_level_values(0).map(frame["method"]), 1]
-    ):
+    for (method, why), counts in counted.groupby(["method", "why"]):
         cells = frame[frame["method"] == method]
         draws = int((cells["folds"] * cells["restarts"] * cells.get("data_sets", 1)).sum())
-        name, number = looks[method]["label"], counts[0].astype(int).sum()
+        name, number = looks[method]["label"], counts["draws"].astype(int).sum()
         text += f";\n{name}: {number:,} of {draws:,}\ndraws {why}"
         text += ", mean of the others" if number < draws else ""
     return text

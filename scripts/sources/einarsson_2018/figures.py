@@ -439,7 +439,7 @@ def search_grid(experiment, spec, paths):
         )
         axes.grid(visible=False)
         axes.tick_params(length=0, labelrotation=0)
-        if len(table.columns) > 10:  # upright numbers of four digits would run into each other
+        if len(table.columns) > 10:  # level ones would run into each other
             axes.tick_params(axis="x", labelrotation=90)
         axes.set(xlabel=_option(x), ylabel=_option(y) if axes in grid[:, 0] else "")
         private = rf", $\varepsilon$ = {canonical(epsilon)}" if np.isfinite(epsilon) else ""
